@@ -1,0 +1,118 @@
+"""Files that are whole or absent: atomic writes, append-only lines, digests."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+BLOCK_BYTES = 1 << 20
+
+
+def write_atomic(path: Path, data: bytes | str) -> None:
+    """Write ``data`` so that ``path`` is either the old file or the whole new one, also after a power cut.
+
+    A temporary name in the same folder, fsync, rename, fsync of the folder. Raises OSError (a full disk); the
+    temporary file is then removed and the old file is untouched.
+    """
+    raw = data.encode() if isinstance(data, str) else data
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(raw)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    fsync_folder(path.parent)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """``write_atomic`` for JSON: sorted keys, two-space indent, a final newline, no NaN."""
+    write_atomic(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """The parsed file. Raises OSError when unreadable and ValueError when it is not JSON."""
+    return json.loads(path.read_bytes())
+
+
+def fsync_folder(folder: Path) -> None:
+    """Make a rename in ``folder`` durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def copy_whole(source: Path, target: Path) -> str:
+    """Copy byte for byte under a temporary name, fsync, rename. Returns the SHA-256 of what was copied."""
+    digest = hashlib.sha256()
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with source.open("rb") as reader, temporary.open("wb") as writer:
+            while block := reader.read(BLOCK_BYTES):
+                digest.update(block)
+                writer.write(block)
+            writer.flush()
+            os.fsync(writer.fileno())
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return digest.hexdigest()
+
+
+def sha256_file(path: Path) -> str:
+    """The file's SHA-256 in hex. Always reads every byte: an equal mtime proves nothing."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(BLOCK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def sha256_text(text: str) -> str:
+    """SHA-256 in hex of the text's UTF-8 form."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class LineLog:
+    """An append-only file of whole lines, each one write and (by default) one fsync.
+
+    A torn last line that an earlier writer left is closed with a newline first, so that the next line is whole.
+    """
+
+    def __init__(self, path: Path, *, durable: bool = True) -> None:
+        self.path = path
+        self._durable = durable
+        self._descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        size = os.fstat(self._descriptor).st_size
+        if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
+            os.write(self._descriptor, b"\n")
+
+    def write(self, line: str) -> None:
+        """Append one line; a newline inside it is refused. Raises OSError on a full disk."""
+        if "\n" in line:
+            raise ValueError("a line may not hold a newline")
+        os.write(self._descriptor, line.encode() + b"\n")
+        if self._durable:
+            os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Close the file; a second call does nothing."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def utc_stamp(unix_s: float | None = None) -> str:
+    """RFC 3339 UTC with three decimals and ``Z``, the form every log and report here uses."""
+    moment = datetime.now(UTC) if unix_s is None else datetime.fromtimestamp(unix_s, UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"

@@ -1,0 +1,1 @@
+"""Targets, shares, schedule: the plan of a run, and every reason to refuse one."""

@@ -1,0 +1,150 @@
+"""Run ids and the folder of a run: every path that two rooms share has its name here, and only here."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from harness.errors import UsageError
+
+RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+RESERVED = frozenset({"published"})
+
+
+def check_run_id(text: str) -> str:
+    """``text`` when it may name a run. Raises UsageError: a run id becomes a folder, so nothing else may pass."""
+    if not RUN_ID.fullmatch(text) or text.lower() in RESERVED:
+        raise UsageError(
+            f"{text!r} cannot name a run: 1 to 63 of letters, digits, '.', '_' and '-', starting with a letter or digit"
+        )
+    return text
+
+
+def new_run_id(profile: str, now: datetime | None = None) -> str:
+    """``<profile>-<YYYYMMDDTHHMMSSZ>``."""
+    return f"{profile}-{(now or datetime.now(UTC)).strftime('%Y%m%dT%H%M%SZ')}"
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of one run. Attributes are paths; nothing is created by asking for one."""
+
+    root: Path
+
+    @property
+    def run(self) -> str:
+        """The run's id."""
+        return self.root.name
+
+    @property
+    def run_json(self) -> Path:
+        """What this run is; written first."""
+        return self.root / "run.json"
+
+    @property
+    def intent(self) -> Path:
+        """What is being started outside the harness, and its identity once known."""
+        return self.root / "intent.json"
+
+    @property
+    def closed(self) -> Path:
+        """Written when a run ended without a verdict, with the reason."""
+        return self.root / "closed.json"
+
+    @property
+    def live(self) -> Path:
+        """What the running parts write. Becomes evidence only by ``save``."""
+        return self.root / "live"
+
+    @property
+    def evidence(self) -> Path:
+        """What the run produced, byte for byte, with SHA256SUMS and, last, SAVED."""
+        return self.root / "evidence"
+
+    @property
+    def tables(self) -> Path:
+        """Parquet made from the evidence."""
+        return self.root / "tables"
+
+    @property
+    def verdicts(self) -> Path:
+        """One file per grading."""
+        return self.root / "verdicts"
+
+    @property
+    def stages(self) -> Path:
+        """Receipts."""
+        return self.root / "stages"
+
+    @property
+    def report(self) -> Path:
+        """The page for people."""
+        return self.root / "report.html"
+
+    # files under live/
+    @property
+    def plan(self) -> Path:
+        """The plan, in sortie's YAML."""
+        return self.live / "plan.yaml"
+
+    @property
+    def shares(self) -> Path:
+        """``name TAB rate_rps per node TAB url``, plan order."""
+        return self.live / "shares.tsv"
+
+    @property
+    def schedule(self) -> Path:
+        """Planned rolls: ``at_s TAB kind TAB name``; absent when the run has no churn."""
+        return self.live / "schedule.tsv"
+
+    @property
+    def pins(self) -> Path:
+        """Versions and digests in use."""
+        return self.live / "pins.json"
+
+    @property
+    def engines(self) -> Path:
+        """``ip TAB node TAB name``, sorted."""
+        return self.live / "engines.tsv"
+
+    @property
+    def run_env(self) -> Path:
+        """``KEY=value`` lines."""
+        return self.live / "run.env"
+
+    @property
+    def fleet_json(self) -> Path:
+        """What the fleet is and how it stands; rewritten by its supervisor."""
+        return self.live / "fleet.json"
+
+    @property
+    def load_json(self) -> Path:
+        """The claim of the one load of this run; created by the driver, exclusively, before the first dispatch."""
+        return self.live / "load.json"
+
+    @property
+    def progress_json(self) -> Path:
+        """The newest counts, for looking only."""
+        return self.live / "progress.json"
+
+    @property
+    def report_json(self) -> Path:
+        """The driver's report."""
+        return self.live / "report.json"
+
+    @property
+    def stream(self) -> Path:
+        """The results stream."""
+        return self.live / "results.jsonl"
+
+    @property
+    def driver_log(self) -> Path:
+        """The driver's log."""
+        return self.live / "sortie.log"
+
+    @property
+    def churn_log(self) -> Path:
+        """What was rolled, and when."""
+        return self.live / "churn.log"
