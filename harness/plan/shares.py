@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from math import gcd
 from pathlib import Path
 
 from harness.errors import PlanError
@@ -79,13 +80,14 @@ def compute_shares(
     if concurrency < 1:
         raise PlanError(f"concurrency={concurrency} must be a positive whole number")
     total = sum(target.weight for target in targets)
+    weights = [target.weight for target in targets]
     shares = []
     for target in targets:
         share, rest = divmod(rate_rps * target.weight, total)
         if rest:
             raise PlanError(
-                f"{source}: target {target.name!r} would get {rate_rps * target.weight / total:.3f} rps of rate={rate_rps}, "
-                f"which is not whole; choose a rate that is a multiple of {total}"
+                f"{source}: target {target.name!r} would get {rate_rps * target.weight / total:.3f} rps of "
+                f"rate={rate_rps}, which is not whole; a multiple of {total // gcd(*weights)} divides evenly"
             )
         if share % concurrency:
             raise PlanError(

@@ -1,0 +1,159 @@
+"""What was asked for: the command line split into doit's part and settings, and the runs it concerns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness import settings as settings_module
+from harness.errors import BusyError, EvidenceError, SettingsError, UsageError
+from harness.files import read_json
+from harness.graph import receipts
+from harness.runs import RESERVED, RUN_ID, RunFolder, check_run_id, new_run_id
+from harness.settings import Settings
+
+COMMANDS = frozenset({"run", "list", "info", "help", "forget", "tabcompletion"})
+REFUSED_COMMANDS = frozenset({"clean", "ignore", "dumpdb", "strace", "reset-dep"})
+LIVE_STAGES = ("plan", "pins", "preflight", "engines", "load")
+NEWEST = 50  # runs that get tasks of their own when the command line names none
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """One call of ``doit``. ``soak_run`` is the run whose live stages may be started, if any."""
+
+    settings: Settings
+    doit_arguments: tuple[str, ...]
+    command: str
+    selected: tuple[str, ...]
+    runs: Path
+    soak_run: RunFolder | None
+    named: tuple[RunFolder, ...]
+    hidden: int = 0
+    errors: list[Exception] = field(default_factory=list)
+
+    @property
+    def wants_load(self) -> bool:
+        """True when this call may start or continue a load."""
+        return self.command == "run" and self.soak_run is not None
+
+    def shown(self) -> list[RunFolder]:
+        """Runs that get tasks: those named, else the newest."""
+        found = list(self.named) if self.named else newest_runs(self.runs)[:NEWEST]
+        if self.soak_run is not None and self.soak_run not in found:
+            found.append(self.soak_run)
+        return found
+
+
+_current: list[Invocation] = []
+
+
+def set_current(invocation: Invocation) -> None:
+    """Make ``invocation`` the one that dodo.py sees."""
+    _current[:] = [invocation]
+
+
+def current() -> Invocation:
+    """The invocation that runs. Raises UsageError when doit was not entered through ``harness.graph``."""
+    if not _current:
+        raise UsageError("the graph has no invocation; start it with ./doit")
+    return _current[0]
+
+
+def entered() -> bool:
+    """True when doit was entered through ``harness.graph``."""
+    return bool(_current)
+
+
+def parse(arguments: list[str], environment: Mapping[str, str], toml: Path) -> Invocation:
+    """Split, check and resolve a command line. Raises UsageError; nothing is started or written."""
+    variables = dict(item.split("=", 1) for item in arguments if not item.startswith("-") and "=" in item)
+    doit_arguments = [item for item in arguments if item.startswith("-") or "=" not in item]
+    words = [item for item in doit_arguments if not item.startswith("-")]
+    settings = settings_module.load(toml, environment, variables)
+    command = words[0] if words and words[0] in COMMANDS | REFUSED_COMMANDS else "run"
+    if command in REFUSED_COMMANDS:
+        raise UsageError(f"doit {command} has no use here: receipts are the state; try ./doit list or ./doit info TASK")
+    if any(
+        item.startswith(("-n", "--process", "-P", "--parallel", "--db-file", "--backend")) for item in doit_arguments
+    ):
+        raise UsageError(
+            "stages run one after another, on their own receipts: -n, -P, --db-file and --backend are refused"
+        )
+    selected = tuple(words[1:] if words and words[0] == command else words)
+    runs = Path(settings.runs)
+    soak_run, settings = _soak_run(settings, variables, command, selected, runs)
+    named = tuple(RunFolder(runs / run) for run in _named_runs(selected, runs))
+    return Invocation(settings, tuple(doit_arguments), command, selected, runs, soak_run, named)
+
+
+def _named_runs(selected: tuple[str, ...], runs: Path) -> list[str]:
+    found: list[str] = []
+    for item in selected:
+        stage, colon, run = item.partition(":")
+        if colon and (stage in receipts.STAGES or stage == "teardown"):
+            if not (runs / check_run_id(run)).is_dir():
+                raise UsageError(
+                    f"there is no run {run} in {runs}{os.sep}; ./doit list --all shows those that are there"
+                )
+            if run not in found:
+                found.append(run)
+    return found
+
+
+def _soak_run(
+    settings: Settings, variables: Mapping[str, str], command: str, selected: tuple[str, ...], runs: Path
+) -> tuple[RunFolder | None, Settings]:
+    live = {item.partition(":")[2] for item in selected if item.partition(":")[0] in LIVE_STAGES and ":" in item}
+    if "soak" in selected:
+        live.add(settings.run)
+    elif "run" in variables:
+        raise SettingsError("run=ID goes with soak: ./doit soak run=ID; for one stage of a run type ./doit gate:ID")
+    if not live:
+        return None, settings
+    if len(live) > 1:
+        raise UsageError("one load at a time: name one run")
+    run = live.pop()
+    if not run:
+        return (RunFolder(runs / new_run_id(settings.profile)) if command == "run" else None), settings
+    folder = RunFolder(runs / check_run_id(run))
+    if not folder.run_json.exists():
+        _refuse_near_names(folder, runs)
+        return folder, settings
+    changed = sorted(set(variables) - {"run", "runs"})
+    if changed:
+        raise SettingsError(
+            f"run {run} goes on with its own settings: leave out {', '.join(changed)}, or name another run"
+        )
+    return folder, run_settings(folder)
+
+
+def _refuse_near_names(folder: RunFolder, runs: Path) -> None:
+    names = {entry.name.lower(): entry.name for entry in runs.iterdir()} if runs.is_dir() else {}
+    twin = names.get(folder.run.lower())
+    if twin is not None and twin != folder.run:
+        raise UsageError(f"run {twin} differs from {folder.run} only in upper and lower case; choose another name")
+    if folder.root.exists():
+        raise BusyError(f"{folder.root} is there and holds no run.json: move it away, or choose another name")
+
+
+def run_settings(folder: RunFolder) -> Settings:
+    """The settings a run was started with. Raises EvidenceError when run.json is damaged."""
+    try:
+        values = read_json(folder.run_json)["settings"]
+        return settings_module.build(values, str(folder.run_json))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, SettingsError) as error:
+        raise EvidenceError(f"{folder.run_json}: does not say what this run is ({error})", run=folder.run) from error
+
+
+def newest_runs(runs: Path) -> list[RunFolder]:
+    """Runs, newest first by the folder's time. Nothing inside them is read."""
+    try:
+        entries = [entry for entry in os.scandir(runs) if entry.is_dir() and not entry.name.startswith(".")]
+    except OSError:
+        return []
+    entries = [entry for entry in entries if entry.name not in RESERVED and RUN_ID.fullmatch(entry.name)]
+    entries.sort(key=lambda entry: (entry.stat().st_mtime_ns, entry.name), reverse=True)
+    return [RunFolder(Path(entry.path)) for entry in entries]

@@ -1,0 +1,74 @@
+"""One load at a time: who holds the runs folder now, and which run is unfinished."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness.errors import BusyError
+from harness.files import read_json, write_json
+from harness.runs import RUN_ID, RunFolder
+
+LOCK = ".lock"
+UNFINISHED = ".unfinished.json"
+
+
+@contextmanager
+def hold(runs: Path) -> Iterator[None]:
+    """Hold the folder for as long as the block lasts. The kernel lets go when the process dies, however it dies.
+
+    Raises BusyError, with the run that is live, when another process holds it.
+    """
+    runs.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(runs / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            run = unfinished(runs)
+            name = f"run {run.run}" if run else "a run"
+            raise BusyError(
+                f"{name} is live under another ./doit (pid {_holder(descriptor)}): wait for it"
+                + (f", look at it with harness watch {run.run}" if run else "")
+            ) from error
+        os.truncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _holder(descriptor: int) -> str:
+    return os.pread(descriptor, 20, 0).decode("ascii", "replace").strip() or "unknown"
+
+
+def is_held(runs: Path) -> bool:
+    """True while another process holds the folder."""
+    try:
+        with hold(runs):
+            return False
+    except BusyError:
+        return True
+
+
+def unfinished(runs: Path) -> RunFolder | None:
+    """The run that was begun and has neither ended nor been given up, None when there is none."""
+    try:
+        run = read_json(runs / UNFINISHED)["run"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return RunFolder(runs / run) if isinstance(run, str) and RUN_ID.fullmatch(run) else None
+
+
+def begin(folder: RunFolder) -> None:
+    """Note that this run has begun; before anything of it is on disk."""
+    write_json(folder.root.parent / UNFINISHED, {"run": folder.run})
+
+
+def finish(folder: RunFolder) -> None:
+    """Note that this run has ended, however it ended."""
+    if unfinished(folder.root.parent) == folder:
+        (folder.root.parent / UNFINISHED).unlink(missing_ok=True)

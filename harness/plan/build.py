@@ -1,0 +1,93 @@
+"""Settings → the plan of a run: targets, shares, queue, floor, thresholds and schedule, or a refusal in a sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import PlanError
+from harness.plan import schedule as schedules
+from harness.plan import shares
+from harness.plan.model import Plan, PlannedTarget, Roll
+from harness.plan.sortie_yaml import ZERO_FAILURES
+from harness.settings import Settings
+
+POOL = "nodes"
+POOL_ADDRESS = "nodes.fleet.internal:8443"
+SCENARIO = "mesh"
+USER_AGENT = "User-Agent: soak-harness"
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan and what goes on beside its load."""
+
+    plan: Plan
+    rolls: tuple[Roll, ...]
+
+
+def node_names(count: int) -> list[str]:
+    """``node-a``, ``node-b`` … at most 26."""
+    return [f"node-{chr(ord('a') + index)}" for index in range(count)]
+
+
+def build_plan(settings: Settings) -> Planned:
+    """Everything a run promises, worked out before anything is started. Raises PlanError."""
+    from harness.sortie.thresholds import parse_threshold
+
+    profile = schedules.read_schedule(schedules.profile_file(settings.profile))
+    duration_s = settings.duration_s or profile.duration_s
+    targets_file = Path(settings.targets) if settings.targets else shares.DEFAULT_TARGETS_FILE
+    targets = shares.compute_shares(
+        shares.read_targets(targets_file),
+        rate_rps=settings.rate,
+        concurrency=settings.concurrency,
+        source=targets_file.name,
+    )
+    extra = tuple(text.strip() for text in settings.thresholds.split(";") if text.strip())
+    for text in extra:
+        parse_threshold(text)
+    floor = shares.floor_rps(targets, backends=settings.nodes, floor_pct=settings.floor_pct)
+    plan = Plan(
+        scenario=SCENARIO,
+        pool=POOL,
+        dns=POOL_ADDRESS,
+        rate_rps=settings.rate,
+        duration_s=duration_s,
+        concurrency=settings.concurrency,
+        max_pending=_queue(settings, targets),
+        connections=settings.connections,
+        timeout_s=settings.engine.timeout_s,
+        headers=(USER_AGENT,),
+        targets=targets,
+        thresholds=(*ZERO_FAILURES, f"rate:benchmark.http_2xx >= {floor}", *extra),
+    )
+    return Planned(plan, _rolls(settings, profile, plan))
+
+
+def _queue(settings: Settings, targets: tuple[PlannedTarget, ...]) -> int | None:
+    if settings.max_pending == 0:
+        return None
+    if settings.max_pending > 0:
+        return settings.max_pending
+    return shares.queue_size(targets, concurrency=settings.concurrency, stall_budget_s=settings.stall_budget_s)
+
+
+def _rolls(settings: Settings, profile: schedules.Schedule, plan: Plan) -> tuple[Roll, ...]:
+    if settings.churn == "off":
+        return ()
+    chosen = profile if settings.churn == "profile" else schedules.read_schedule(Path(settings.churn))
+    names = [target.name for target in plan.targets]
+    if settings.churn == "profile" and settings.targets:
+        # the shipped schedules name the shipped targets; with other targets the same moments go round them in turn
+        rolls = tuple(
+            roll if roll.kind == "proxy" else Roll(roll.at_s, roll.kind, schedules.NEXT) for roll in chosen.rolls
+        )
+        chosen = schedules.Schedule(chosen.source, chosen.duration_s, rolls)
+    return schedules.resolve(
+        chosen,
+        duration_s=plan.duration_s,
+        nodes=node_names(settings.nodes),
+        targets=names,
+        parent_shutdown_s=settings.proxy.parent_shutdown_s,
+    )

@@ -1,0 +1,1 @@
+"""Profiles: how long a load lasts, and what is rolled meanwhile."""

@@ -1,0 +1,225 @@
+"""Every setting: its key, type, default, bounds and meaning stand in the dataclasses below, and nowhere else.
+
+Values come from harness.toml, then ``HARNESS_*`` of the environment, then ``key=value`` on the command line. A key
+nobody knows is refused before anything starts, wherever it came from: a misspelt ``profil=soak`` must never let a
+short run pass for a soak.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import tomllib
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.errors import SettingsError
+
+Value = str | int | float
+ENVIRONMENT_PREFIX = "HARNESS_"
+NOT_SETTINGS = frozenset({"HARNESS_TOKEN"})  # the mark of a run's processes
+
+
+def _setting(
+    default: Value,
+    meaning: str,
+    *,
+    least: float | None = None,
+    most: float | None = None,
+    choices: tuple[str, ...] = (),
+) -> Any:
+    return field(
+        default=default,
+        metadata={"default": default, "help": meaning, "least": least, "most": most, "choices": choices},
+    )
+
+
+@dataclass(frozen=True)
+class EngineSettings:
+    """The load engine."""
+
+    max_send_delay_ms: float = _setting(250.0, "p99 of intended-to-written above which the driver was late", least=0.1)
+    timeout_s: float = _setting(30.0, "bounds connecting, and the wait for in-flight requests at the end", least=0.1)
+    drain_s: float = _setting(1.0, "allowance for draining in a backend's deadline", least=0)
+    grace_s: float = _setting(120.0, "how long past its plan a silent engine is waited for", least=0)
+    max_executions: int = _setting(16, "executions an engine runs at once", least=1, most=1000)
+
+
+@dataclass(frozen=True)
+class ProxySettings:
+    """The node proxies of the embedded fleet."""
+
+    drain_s: int = _setting(2, "how long the old process drains at a hot restart", least=1, most=600)
+    parent_shutdown_s: int = _setting(4, "when the old process exits after a hot restart", least=2, most=900)
+
+
+@dataclass(frozen=True)
+class TargetSettings:
+    """The target servers of the embedded fleet."""
+
+    drain_s: float = _setting(1.0, "how long a replica out of the endpoints is left to drain", least=0, most=600)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings of one invocation."""
+
+    profile: str = _setting("quick", "quick (60 s), e2e (900 s) or soak (30,600 s)", choices=("quick", "e2e", "soak"))
+    fleet: str = _setting("local", "where load runs; local is this machine", choices=("local",))
+    run: str = _setting("", "id of the run to go on with, or a name for a new one")
+    runs: str = _setting("runs", "folder that holds the runs")
+    nodes: int = _setting(5, "nodes of the embedded fleet", least=1, most=26)
+    rate: int = _setting(60, "requests per second per node, over all targets", least=1, most=100_000)
+    duration_s: int = _setting(0, "length of the load; 0 means the profile's", least=0, most=7 * 86_400)
+    targets: str = _setting("", "targets file (name url weight); empty means the eight that ship with the project")
+    replicas: int = _setting(2, "replicas of each target", least=1, most=8)
+    concurrency: int = _setting(1, "workers that a share must divide by", least=1, most=1)
+    connections: int = _setting(100, "connections per target and node", least=1, most=10_000)
+    stall_budget_s: int = _setting(2, "stall that the client queue rides out", least=1, most=600)
+    max_pending: int = _setting(-1, "client queue; -1 computes it, 0 leaves it out of the plan", least=-1, most=100_000)
+    floor_pct: int = _setting(99, "share of the planned count under which the plan's floor trips", least=1, most=100)
+    thresholds: str = _setting("", "further thresholds, separated by ';', like latency_2xx.p99 < 500ms")
+    churn: str = _setting("profile", "rolls during the load: profile, off, or a schedule file")
+    fault: str = _setting("", "faults to inject, separated by ';', like freeze proxy node-d at 20s for 5s")
+    settle_s: float = _setting(1.0, "wait between a ready fleet and the load", least=0, most=3600)
+    access_log: str = _setting("all", "what the proxies log: all requests, or errors only", choices=("all", "errors"))
+    progress_s: float = _setting(10.0, "interval of progress rows in the evidence", least=1, most=600)
+    pin_file: str = _setting("pins.toml", "versions and digests that a run must find installed")
+    engine: EngineSettings = field(default_factory=EngineSettings)
+    proxy: ProxySettings = field(default_factory=ProxySettings)
+    target: TargetSettings = field(default_factory=TargetSettings)
+
+    def flat(self) -> dict[str, Value]:
+        """Key → value, nested keys dotted: the form that stands in run.json."""
+        return {setting.key: _get(self, setting.key) for setting in SETTINGS}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting as the registry knows it."""
+
+    key: str
+    type: type
+    default: Value
+    help: str
+    least: float | None
+    most: float | None
+    choices: tuple[str, ...]
+
+    @property
+    def variable(self) -> str:
+        """Its name in the environment."""
+        return ENVIRONMENT_PREFIX + self.key.replace(".", "_").upper()
+
+    def parse(self, value: object, source: str) -> Value:
+        """The value in its type. ``source`` opens the sentence of a SettingsError."""
+        parsed = self._typed(value, source)
+        if self.choices and parsed not in self.choices:
+            raise SettingsError(f"{source}: {self.key}={value} must be one of {', '.join(self.choices)}")
+        if isinstance(parsed, int | float):
+            if self.least is not None and not parsed >= self.least:
+                raise SettingsError(f"{source}: {self.key}={value} must be at least {self.least:g}")
+            if self.most is not None and not parsed <= self.most:
+                raise SettingsError(f"{source}: {self.key}={value} must be at most {self.most:g}")
+        elif any(ord(character) < 32 for character in parsed):
+            raise SettingsError(f"{source}: {self.key} must be one line without control characters")
+        return parsed
+
+    def _typed(self, value: object, source: str) -> Value:
+        if self.type is str and isinstance(value, str):
+            return value
+        if self.type is not str and isinstance(value, str | int | float) and not isinstance(value, bool):
+            try:
+                number = self.type(value)
+            except (ValueError, OverflowError):
+                number = None
+            if number is not None and not (isinstance(value, float) and number != value):
+                return typing.cast(Value, number)
+        kind = {str: "text", int: "a whole number", float: "a number"}[self.type]
+        raise SettingsError(f"{source}: {self.key}={value} must be {kind}")
+
+
+def _registry() -> tuple[Setting, ...]:
+    found: list[Setting] = []
+
+    def walk(owner: type, prefix: str) -> None:
+        hints = typing.get_type_hints(owner)
+        for item in dataclasses.fields(owner):
+            kind = hints[item.name]
+            if dataclasses.is_dataclass(kind):
+                walk(typing.cast(type, kind), f"{prefix}{item.name}.")
+            else:
+                found.append(Setting(key=prefix + item.name, type=kind, **item.metadata))
+
+    walk(Settings, "")
+    return tuple(found)
+
+
+SETTINGS = _registry()
+BY_KEY: Mapping[str, Setting] = types.MappingProxyType({setting.key: setting for setting in SETTINGS})
+
+
+def _get(settings: object, key: str) -> Value:
+    value: Any = settings
+    for part in key.split("."):
+        value = getattr(value, part)
+    return typing.cast(Value, value)
+
+
+def _find(key: str, source: str) -> Setting:
+    if key in BY_KEY:
+        return BY_KEY[key]
+    near = difflib.get_close_matches(key, BY_KEY, n=1)
+    hint = f"; did you mean {near[0]}?" if near else f"; known are {', '.join(BY_KEY)}"
+    raise SettingsError(f"{source}: {key!r} is no setting{hint}")
+
+
+def build(values: Mapping[str, object], source: str) -> Settings:
+    """Settings from flat keys; what is not given keeps its default. Raises SettingsError."""
+    groups: dict[str, dict[str, Value]] = {}
+    for key, value in values.items():
+        setting = _find(key, source)
+        group, _, name = setting.key.rpartition(".")
+        groups.setdefault(group, {})[name] = setting.parse(value, source)
+    nested = {name: dataclasses.replace(getattr(Settings(), name), **fields) for name, fields in groups.items() if name}
+    return dataclasses.replace(Settings(), **groups.get("", {}), **nested)  # type: ignore[arg-type]
+
+
+def load(toml: Path, environment: Mapping[str, str], arguments: Mapping[str, str]) -> Settings:
+    """File, then environment, then command line. Raises SettingsError with the source at fault in its sentence."""
+    values: dict[str, object] = {}
+    for key, value in read_toml(toml).items():
+        values[_find(key, str(toml)).key] = BY_KEY[key].parse(value, str(toml))
+    by_variable = {setting.variable: setting.key for setting in SETTINGS}
+    for name, text in environment.items():
+        if name.startswith(ENVIRONMENT_PREFIX) and name not in NOT_SETTINGS:
+            if name not in by_variable:
+                near = difflib.get_close_matches(name, by_variable, n=1)
+                raise SettingsError(
+                    f"environment: {name} is no setting" + (f"; did you mean {near[0]}?" if near else "")
+                )
+            values[by_variable[name]] = BY_KEY[by_variable[name]].parse(text, f"environment {name}")
+    for key, text in arguments.items():
+        values[_find(key, "command line").key] = BY_KEY[key].parse(text, "command line")
+    return build(values, "settings")
+
+
+def read_toml(path: Path) -> dict[str, object]:
+    """harness.toml with its tables flattened to dotted keys; a file that is not there holds nothing."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError(f"{path}: cannot be read as TOML ({error})") from error
+    flat: dict[str, object] = {}
+    for key, value in document.items():
+        if isinstance(value, dict):
+            flat |= {f"{key}.{name}": inner for name, inner in value.items()}
+        else:
+            flat[key] = value
+    return flat
