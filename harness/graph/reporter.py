@@ -1,0 +1,109 @@
+"""How a run looks on the terminal: a line per stage, a live line while something lasts, plain lines in a log."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any, TextIO
+
+from doit.exceptions import BaseFail, UnmetDependency
+from doit.reporter import ConsoleReporter
+
+from harness.graph import receipts
+from harness.graph.invocation import current
+from harness.runs import RunFolder
+
+COLUMN = 11
+
+
+def colour(stream: TextIO) -> bool:
+    """True where colour and a live line are welcome."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb" and "NO_COLOR" not in os.environ
+
+
+class LiveLine:
+    """One line that is rewritten in place on a terminal; elsewhere a plain line every ``plain_every_s`` seconds."""
+
+    def __init__(self, name: str, *, plain_every_s: float, stream: TextIO | None = None) -> None:
+        self.name = name
+        self.stream = stream or sys.stdout
+        self.rewrites = self.stream.isatty() and os.environ.get("TERM") != "dumb"
+        self.plain_every_s = plain_every_s
+        self._shown_at = -plain_every_s
+        self._dirty = False
+
+    def show(self, text: str) -> None:
+        """Show the newest state."""
+        if self.rewrites:
+            columns = os.get_terminal_size(self.stream.fileno()).columns or 80
+            self.stream.write("\r\x1b[K" + f"{self.name:<{COLUMN}}{text}"[: columns - 1])
+            self._dirty = True
+        elif time.monotonic() - self._shown_at >= self.plain_every_s:
+            self._shown_at = time.monotonic()
+            self.stream.write(f"{self.name:<{COLUMN}}{text}\n")
+        self.stream.flush()
+
+    def close(self) -> None:
+        """Leave the terminal at the start of an empty line."""
+        if self._dirty:
+            self.stream.write("\r\x1b[K")
+            self.stream.flush()
+            self._dirty = False
+
+
+class StageReporter(ConsoleReporter):  # type: ignore[misc]
+    """doit's reporter: ``stage  word  seconds  summary``, where the summary is what the stage put in its receipt."""
+
+    desc = "a line per stage"
+
+    def __init__(self, outstream: TextIO, options: dict[str, Any]) -> None:
+        super().__init__(outstream, options)
+        self._started_at = time.monotonic()
+        self._colour = colour(outstream)
+
+    def execute_task(self, task: Any) -> None:
+        """A stage begins."""
+        self._started_at = time.monotonic()
+
+    def add_success(self, task: Any) -> None:
+        """A stage is done."""
+        found = self._receipt(task)
+        if found:
+            self._line(found.stage, "done", f"{time.monotonic() - self._started_at:7.1f} s", found)
+
+    def skip_uptodate(self, task: Any) -> None:
+        """A stage has nothing to do."""
+        found = self._receipt(task)
+        if found:
+            self._line(found.stage, "kept", " " * 9, found)
+
+    def add_failure(self, task: Any, fail: BaseFail) -> None:
+        """A stage could not be done. The sentence itself comes last, from the entry point."""
+        if isinstance(fail, UnmetDependency):
+            return
+        stage = task.name.partition(":")[0]
+        self.write(f"{stage:<{COLUMN}}{self._paint('stopped', 31)}  {time.monotonic() - self._started_at:7.1f} s\n")
+        invocation = current()
+        if not invocation.errors:
+            invocation.errors.append(RuntimeError(fail.get_msg()))
+
+    def complete_run(self) -> None:
+        """Nothing: the entry point has the last word."""
+
+    def runtime_error(self, msg: str) -> None:
+        """doit could not go on."""
+        current().errors.append(RuntimeError(msg))
+
+    def _receipt(self, task: Any) -> receipts.Receipt | None:
+        stage, _, run = task.name.partition(":")
+        if stage not in receipts.STAGES or not run:
+            return None
+        return receipts.read(RunFolder(current().runs / run), stage)
+
+    def _line(self, stage: str, word: str, took: str, receipt: receipts.Receipt) -> None:
+        summary = receipt.outcome.get("summary", "")
+        self.write(f"{stage:<{COLUMN}}{self._paint(word, 32 if word == 'done' else 2)}  {took}  {summary}\n")
+
+    def _paint(self, word: str, code: int) -> str:
+        return f"\x1b[{code}m{word}\x1b[0m" if self._colour else word

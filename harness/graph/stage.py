@@ -1,0 +1,132 @@
+"""A stage as a doit task: reads, work, makes, receipt."""
+
+from __future__ import annotations
+
+import errno
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from doit.exceptions import TaskFailed
+
+from harness.errors import HarnessError, StageError
+from harness.files import utc_stamp
+from harness.graph import receipts
+from harness.graph.invocation import LIVE_STAGES, Invocation
+from harness.runs import RunFolder
+
+Work = Callable[[RunFolder], dict[str, Any]]
+Paths = Callable[[RunFolder], Iterable[Path]]
+DERIVED = ("tables", "gate", "report")
+
+
+class Intact:
+    """doit's ``uptodate``: the stage's receipt is there and everything it made is still what it made.
+
+    Its text is the reason that ``doit info`` prints.
+    """
+
+    def __init__(self, folder: RunFolder, stage: str, also: Callable[[RunFolder], str | None] | None = None) -> None:
+        self.folder = folder
+        self.stage = stage
+        self.also = also
+        self.reason = "not looked at"
+
+    def __call__(self) -> bool:
+        self.reason = self._reason() or "intact"
+        return self.reason == "intact"
+
+    def _reason(self) -> str | None:
+        receipt = receipts.read(self.folder, self.stage)
+        if receipt is None:
+            return f"{self.stage} has no receipt"
+        changed = receipts.changed_outputs(self.folder, receipt)
+        if changed:
+            return f"what {self.stage} made has changed: {', '.join(changed)}"
+        return self.also(self.folder) if self.also else None
+
+    def __repr__(self) -> str:
+        return self.reason
+
+
+class Task:
+    """Does the work of one stage and writes its receipt. What it may end in is a receipt or a HarnessError.
+
+    ``reads`` and ``makes`` are asked when the work is done, not when the graph is drawn: an earlier stage may have
+    made the files meanwhile.
+    """
+
+    def __init__(
+        self, invocation: Invocation, folder: RunFolder, stage: str, does: Work, *, reads: Paths, makes: Paths
+    ) -> None:
+        self.invocation = invocation
+        self.folder = folder
+        self.stage = stage
+        self.does = does
+        self.reads = reads
+        self.makes = makes
+        self.__name__ = stage
+
+    def __call__(self) -> TaskFailed | None:
+        started_at = utc_stamp()
+        try:
+            inputs = receipts.digests(self.reads(self.folder), self.folder)
+            outcome = self.does(self.folder)
+            outputs = receipts.digests(self.makes(self.folder), self.folder)
+            receipts.write(
+                self.folder, self.stage, inputs=inputs, outputs=outputs, outcome=outcome, started_at=started_at
+            )
+        except HarnessError as error:
+            error.run, error.stage = self.folder.run, self.stage
+            return self._failed(error)
+        except OSError as error:
+            return self._failed(StageError(describe(error, self.stage), run=self.folder.run, stage=self.stage))
+        return None
+
+    def _failed(self, error: HarnessError) -> TaskFailed:
+        self.invocation.errors.append(error)
+        return TaskFailed(str(error))
+
+
+def describe(error: OSError, doing: str) -> str:
+    """An operating system's error as a sentence with what to do next."""
+    where = f" ({error.filename})" if error.filename else ""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"{doing}: the disk is full{where}; what was saved is whole: free space and give the same command again"
+    return f"{doing}: {error.strerror or error}{where}"
+
+
+def stages(
+    invocation: Invocation,
+    stage: str,
+    does: Work,
+    *,
+    reads: Paths,
+    makes: Paths,
+    after: str | None,
+    intact: Callable[[RunFolder], str | None] | None = None,
+) -> Iterator[dict[str, Any]]:
+    """One doit task ``<stage>:<run>`` for each run that this invocation concerns.
+
+    ``after`` is the stage before, which must be up to date first. A derived stage (tables, gate, report) never
+    drags in the stages before ``save``: re-grading what is saved must not start a load.
+    """
+    yield {"name": None, "doc": inspect.getdoc(does)}
+    for folder in invocation.shown():
+        live = invocation.soak_run is not None and folder == invocation.soak_run
+        if stage in LIVE_STAGES and not live and not receipts.path_of(folder, stage).exists():
+            continue
+        read = [path.absolute() for path in reads(folder)]
+        if not live:
+            read = [path for path in read if path.is_file()]
+        receipt = receipts.path_of(folder, stage).absolute()
+        yield {
+            "name": folder.run,
+            "actions": [Task(invocation, folder, stage, does, reads=reads, makes=makes)],
+            "file_dep": [str(path) for path in read],
+            "targets": [str(receipt)],
+            "task_dep": [f"{after}:{folder.run}"] if after and (live or after in DERIVED) else [],
+            "uptodate": [Intact(folder, stage, intact)],
+            "verbosity": 2,
+        }

@@ -1,0 +1,1 @@
+"""One module per stage: ``reads`` and ``makes`` name files, ``work`` does it and returns what the receipt says."""

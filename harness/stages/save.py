@@ -1,0 +1,122 @@
+"""Save: evidence byte for byte, with SHA256SUMS and, last, SAVED. What is saved is never written over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from harness import __version__
+from harness.errors import EvidenceError, LoadError
+from harness.files import copy_whole, read_json, sha256_file, utc_stamp, write_atomic
+from harness.graph.invocation import run_settings
+from harness.runs import RunFolder
+from harness.stages.fleets import fleet_of
+
+SUMS = "SHA256SUMS"
+SAVED = "SAVED"
+PRUNE_BYTES = 1 << 20  # live logs above this size go once their evidence is proved
+
+
+def reads(folder: RunFolder) -> list[Path]:
+    """The report."""
+    return [folder.report_json]
+
+
+def makes(folder: RunFolder) -> list[Path]:
+    """The list of digests and the mark that all of it is there."""
+    return [folder.evidence / SUMS, folder.evidence / SAVED]
+
+
+def work(folder: RunFolder) -> dict[str, Any]:
+    """Copy, sum, mark. A second call proves what is there and writes nothing. Raises EvidenceError or LoadError."""
+    if not (folder.evidence / SAVED).exists():
+        state = fleet_of(folder).load_state()
+        if state.state != "ended":
+            names = collect(folder)
+            raise LoadError(
+                f"there is no report to save ({state.state}: {state.detail}); what there is stands in "
+                f"{folder.evidence}: {', '.join(names) or 'nothing'}"
+            )
+        collect(folder)
+        _times(folder.evidence)
+        write_atomic(folder.evidence / SUMS, _sums(folder.evidence))
+        write_atomic(folder.evidence / SAVED, utc_stamp() + "\n")
+    sums = verify(folder.evidence)
+    _prune(folder, sums)
+    size = sum((folder.evidence / name).stat().st_size for name in sums)
+    return {
+        "summary": f"{len(sums)} files, {size / 1e6:.1f} MB in {folder.evidence}",
+        "files": len(sums),
+        "bytes": size,
+    }
+
+
+def collect(folder: RunFolder) -> list[str]:
+    """Copy what the run has so far into evidence/; whole files only, an earlier good copy stays. Returns the names."""
+    folder.evidence.mkdir(parents=True, exist_ok=True)
+    if (folder.evidence / SAVED).exists():
+        return sorted(verify(folder.evidence))
+    names = fleet_of(folder).collect(folder.evidence)
+    copy_whole(folder.run_json, folder.evidence / "run.json")
+    write_atomic(folder.evidence / "run.env", _run_env(folder))
+    return sorted({*names, "run.json", "run.env"})
+
+
+def _run_env(folder: RunFolder) -> str:
+    """``KEY=value`` lines under the names that readers of run directories know."""
+    settings = run_settings(folder)
+    plan_duration = 0
+    t_load = ""
+    if folder.load_json.exists():
+        load = read_json(folder.load_json)
+        plan_duration, t_load = int(load["duration_s"]), str(int(load["start_unix_ns"]) // 1_000_000_000)
+    values = {
+        "RUN_TAG": folder.run,
+        "MODE": settings.profile,
+        "LABEL": "harness",
+        "CTX": settings.fleet,
+        "BACKENDS": settings.nodes,
+        "DURATION_S": plan_duration,
+        "REPORT_FILE": "report.json",
+        "STREAM_FILE": "results.jsonl",
+        "STATSD": "",
+        "HARNESS_VERSION": __version__,
+        "VERIFIED": "pins",
+        "T_LOAD": t_load,
+    }
+    return "".join(f"{key}={value}\n" for key, value in values.items())
+
+
+def _times(evidence: Path) -> None:
+    from harness.sortie.times import times_tsv
+
+    write_atomic(evidence / "times.tsv", times_tsv(evidence / "report.json"))
+
+
+def _sums(evidence: Path) -> str:
+    names = sorted(path.name for path in evidence.iterdir() if path.is_file() and path.name not in (SUMS, SAVED))
+    return "".join(f"{sha256_file(evidence / name)}  {name}\n" for name in names if not name.startswith("."))
+
+
+def verify(evidence: Path) -> dict[str, str]:
+    """Name → SHA-256 of the saved files, each one read and compared. Raises EvidenceError naming what differs."""
+    try:
+        lines = (evidence / SUMS).read_text(encoding="utf-8").splitlines()
+        sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    except (OSError, UnicodeDecodeError) as error:
+        raise EvidenceError(f"{evidence / SUMS}: cannot be read, so the evidence proves nothing") from error
+    wrong = [
+        name
+        for name, digest in sums.items()
+        if "/" in name or not (evidence / name).is_file() or sha256_file(evidence / name) != digest
+    ]
+    if wrong or not sums:
+        raise EvidenceError(f"{evidence}: changed since it was saved: {', '.join(wrong) or SUMS + ' is empty'}")
+    return sums
+
+
+def _prune(folder: RunFolder, sums: dict[str, str]) -> None:
+    for name in sums:
+        copy = folder.live / name
+        if copy.suffix in (".log", ".jsonl") and copy.is_file() and copy.stat().st_size > PRUNE_BYTES:
+            copy.unlink()

@@ -1,0 +1,53 @@
+"""Status: what the last runs came to, and what to type next. Starts nothing, writes nothing."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from harness.files import read_json
+from harness.graph import lock, receipts
+from harness.graph.invocation import Invocation, newest_runs
+from harness.runs import RunFolder
+
+SHOWN = 5
+
+
+def task(invocation: Invocation) -> dict[str, Any]:
+    """The task that bare ``doit`` runs."""
+
+    def show() -> None:
+        sys.stdout.write(text(invocation))
+
+    return {"actions": [show], "verbosity": 2, "uptodate": [False]}
+
+
+def text(invocation: Invocation) -> str:
+    """The last runs, newest first, and the next step."""
+    runs = newest_runs(invocation.runs)
+    unfinished = lock.unfinished(invocation.runs)
+    lines = [f"{len(runs)} runs in {invocation.runs}" if runs else f"no runs in {invocation.runs} yet"]
+    lines += [f"  {folder.run:<28} {state(folder)}" for folder in runs[:SHOWN]]
+    if unfinished is not None:
+        lines.append(f"next: ./doit soak run={unfinished.run}    goes on with the unfinished run")
+        lines.append(f"      ./doit teardown:{unfinished.run}    ends it and saves what it has")
+    elif runs and receipts.read(runs[0], "gate"):
+        lines.append(f"next: ./doit gate:{runs[0].run}    grades its saved data again, or repeats the verdict")
+        lines.append("      ./doit soak    a new run, 60 s")
+    else:
+        lines.append("next: ./doit soak    a run of 60 s on this machine, from pins to verdict")
+    return "\n".join(lines) + "\n"
+
+
+def state(folder: RunFolder) -> str:
+    """One line on how far a run has come."""
+    graded = receipts.read(folder, "gate")
+    if graded is not None:
+        try:
+            return str(read_json(folder.verdicts / graded.outcome["verdict"])["verdict_line"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return "graded, but its verdict cannot be read: grade it again"
+    done = [stage for stage in receipts.STAGES if receipts.path_of(folder, stage).exists()]
+    if folder.closed.exists():
+        return "given up; what it had is saved" if (folder.evidence / "SAVED").exists() else "given up"
+    return f"stands after {done[-1]}" if done else "has only begun"

@@ -1,0 +1,58 @@
+"""Teardown: the only command that ends the live processes of an unfinished run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from doit.exceptions import TaskFailed
+
+from harness.errors import HarnessError
+from harness.files import utc_stamp, write_json
+from harness.graph import lock, receipts
+from harness.graph.invocation import Invocation
+from harness.runs import RunFolder
+from harness.stages import save
+from harness.stages.fleets import fleet_of
+
+
+def tasks(invocation: Invocation) -> Iterator[dict[str, Any]]:
+    """A task for every run that has not been graded."""
+    yield {"name": None, "doc": "end what an unfinished run left running, and save what it had"}
+    for folder in invocation.shown():
+        if folder.run_json.exists() and (folder in invocation.named or receipts.read(folder, "save") is None):
+            yield {"name": folder.run, "actions": [_action(invocation, folder)], "verbosity": 2, "uptodate": [False]}
+
+
+def _action(invocation: Invocation, folder: RunFolder) -> Callable[[], TaskFailed | None]:
+    def teardown() -> TaskFailed | None:
+        try:
+            end(folder)
+        except HarnessError as error:
+            error.run, error.stage = folder.run, "teardown"
+            invocation.errors.append(error)
+            return TaskFailed(str(error))
+        return None
+
+    return teardown
+
+
+def end(folder: RunFolder) -> None:
+    """Cancel the load if one runs, end the fleet, save what there is, and give the run up."""
+    fleet = fleet_of(folder)
+    fleet.stop(cancel_load=True)
+    for line in fleet.sweep():
+        sys.stdout.write(f"teardown   {line}\n")
+    if lock.is_held(folder.root.parent):
+        sys.stdout.write(f"teardown   {folder.run} is down; the ./doit that follows it saves and grades it\n")
+        return
+    try:
+        saved = f"saved {save.work(folder)['summary']}; grade it with ./doit gate:{folder.run}"
+    except HarnessError as error:
+        saved = str(error)
+    write_json(
+        folder.closed, {"schema": 1, "run": folder.run, "at": utc_stamp(), "reason": "torn down", "saved": saved}
+    )
+    lock.finish(folder)
+    sys.stdout.write(f"teardown   {folder.run} is down; {saved}\n")
