@@ -1,0 +1,83 @@
+"""Tables of runs in DuckDB: in memory, two threads, explicit files and explicit columns.
+
+A glob lets the first file decide on columns and types in silence; here every file is named and every column asked
+for. duckdb is imported where it is used, pyarrow not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.errors import EvidenceError
+from harness.store.schemas import TABLES
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+
+def connect() -> DuckDBPyConnection:
+    """An empty database in memory that installs and loads no extension."""
+    import duckdb
+
+    return duckdb.connect(
+        ":memory:",
+        config={"threads": 2, "autoinstall_known_extensions": False, "autoload_known_extensions": False},
+    )
+
+
+def load_tables(connection: DuckDBPyConnection, folder: Path, names: Iterable[str]) -> None:
+    """Copy the named tables of one run into memory. Raises EvidenceError naming a file that is absent or damaged."""
+    import duckdb
+
+    for name in names:
+        path = folder / f"{name}.parquet"
+        if not path.is_file():
+            raise EvidenceError(f"{path.name} is not among the tables; make them again from the evidence")
+        try:
+            connection.execute(
+                f"CREATE TABLE {name} AS SELECT {_columns(name)} FROM read_parquet($1)",  # noqa: S608 - our own names
+                [str(path)],
+            )
+        except duckdb.Error as error:
+            reason = str(error).splitlines()[0][:160]
+            raise EvidenceError(f"{path.name} cannot be read ({reason}); make the tables again") from error
+
+
+def create_views(connection: DuckDBPyConnection, folders: Sequence[Path]) -> None:
+    """One view per table over the runs whose table folders are given; a run that lacks a table is left out of it.
+
+    A table that no run has is a view without rows. Raises EvidenceError when a file cannot be read.
+    """
+    import duckdb
+
+    for name in TABLES:
+        paths = [path for folder in folders if (path := folder / f"{name}.parquet").is_file()]
+        source = f"read_parquet([{', '.join(map(_literal, paths))}])" if paths else f"({_empty(name)})"
+        try:
+            connection.execute(f"CREATE VIEW {name} AS SELECT {_columns(name)} FROM {source}")  # noqa: S608 - paths quoted
+        except duckdb.Error as error:
+            raise EvidenceError(f"table {name} cannot be read ({str(error).splitlines()[0][:160]})") from error
+
+
+DUCKDB_TYPES: Mapping[str, str] = {
+    "text": "VARCHAR",
+    "int64": "BIGINT",
+    "double": "DOUBLE",
+    "bool": "BOOLEAN",
+    "timestamp": "TIMESTAMPTZ",
+}
+
+
+def _columns(table: str) -> str:
+    return ", ".join(f'"{name}"' for name in TABLES[table].names)
+
+
+def _empty(table: str) -> str:
+    columns = (f'NULL::{DUCKDB_TYPES[column.type]} AS "{column.name}"' for column in TABLES[table].columns)
+    return f"SELECT {', '.join(columns)} WHERE false"
+
+
+def _literal(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"

@@ -1,0 +1,247 @@
+"""Evidence → tables: everything that was saved, checked and read, as Parquet that can be deleted and made again."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.errors import EvidenceError
+from harness.files import fsync_folder, sha256_file
+from harness.store import readers, side_rows
+from harness.store.parquet import Row, write_table
+from harness.store.report_rows import Source, choose_source, report_rows
+from harness.store.schemas import SCHEMA_VERSION, TABLES
+
+SCENARIO = "mesh"
+DEFAULT_FLOOR_PCT = 99
+SUM_LINE = re.compile(r"([0-9a-f]{64}) [ *]([^\n]+)")
+NOT_SUMMED = frozenset({"SHA256SUMS", "SAVED"})
+
+# What a producer of this report format counts for plain HTTP; one of these that is absent never moved.
+COUNTED = tuple(
+    f"benchmark.{name}"
+    for name in (
+        "http_1xx", "http_2xx", "http_3xx", "http_4xx", "http_5xx", "http_xxx", "stream_resets",
+        "stream_resets_before_headers", "stream_resets_incomplete_body", "pool_overflow", "pool_connection_failure",
+        "pool_failure_local_connection_failure", "pool_failure_remote_connection_failure", "pool_failure_timeout",
+        "http_inflight_lost",
+    )
+)  # fmt: skip
+
+
+def build_tables(
+    evidence: Path, tables: Path, *, run: str, stream: bool = False, scenario: str = SCENARIO
+) -> dict[str, dict[str, Any]]:
+    """Make every table of ``run`` in the folder ``tables``, which is replaced as a whole.
+
+    Returns table name → ``{"rows": int, "sha256": hex}``; the same evidence always gives the same bytes. With
+    ``stream`` the results stream of a run without report is read. Raises EvidenceError (or ReportFormatError), one
+    sentence with the file's name, when the evidence was changed since it was saved or is not what it should be;
+    ``tables`` is then as it was. Raises OSError when the disk is full.
+    """
+    sources = _digests(evidence)
+    source = choose_source(evidence, stream=stream)
+    rows = _all_rows(evidence, source, scenario)
+    fresh = tables.with_name(f".{tables.name}.{os.getpid()}.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    try:
+        made = {}
+        for name, table in TABLES.items():
+            path = fresh / f"{name}.parquet"
+            read = {file: sources[file] for file in sorted(sources) if _feeds(name, file, source)}
+            count = write_table(path, table, rows[name], run=run, sources=read)
+            _sync(path)
+            made[name] = {"rows": count, "sha256": sha256_file(path)}
+        fsync_folder(fresh)
+        shutil.rmtree(tables, ignore_errors=True)
+        fresh.rename(tables)
+        fsync_folder(tables.parent)
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+    return made
+
+
+def verify_sums(evidence: Path) -> dict[str, str]:
+    """File name → SHA-256 of everything that ``SHA256SUMS`` lists, each file read and compared.
+
+    Empty when there is no such list (evidence that was saved elsewhere). Raises EvidenceError naming the file that
+    is absent, was changed, or was added to the evidence after it was summed.
+    """
+    listing = evidence / "SHA256SUMS"
+    if not listing.exists():
+        return {}
+    sums: dict[str, str] = {}
+    for number, line in readers.lines_of(readers.read_text(listing)):
+        match = SUM_LINE.fullmatch(line)
+        if match is None or "/" in match[2] or match[2] in ("..", "."):
+            raise EvidenceError(f"{listing.name}:{number} is not 'sha256  name'")
+        sums[match[2]] = match[1]
+    for name, expected in sums.items():
+        try:
+            actual = sha256_file(evidence / name)
+        except OSError as error:
+            raise EvidenceError(f"{name} is listed in SHA256SUMS and cannot be read ({error.strerror})") from error
+        if actual != expected:
+            raise EvidenceError(f"{name} was changed since it was saved: its SHA-256 is not the one in SHA256SUMS")
+    added = sorted({path.name for path in evidence.iterdir() if path.is_file()} - set(sums) - NOT_SUMMED)
+    if added:
+        raise EvidenceError(f"{added[0]} is in the evidence and not in SHA256SUMS, so it was added after saving")
+    return sums
+
+
+def _digests(evidence: Path) -> dict[str, str]:
+    if not evidence.is_dir():
+        raise EvidenceError(f"{evidence.name} is no folder; save the run first")
+    try:
+        return verify_sums(evidence) or {
+            path.name: sha256_file(path) for path in sorted(evidence.iterdir()) if path.is_file()
+        }
+    except OSError as error:
+        raise EvidenceError(f"the evidence cannot be read ({error.strerror or error}: {error.filename})") from error
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """What run.json says, where the run is one of ours; all None where it is not."""
+
+    about: Mapping[str, Any]
+    settings: Mapping[str, Any]
+
+
+def _all_rows(evidence: Path, source: Source, scenario: str) -> dict[str, Iterable[Row]]:
+    env = readers.read_env(evidence / "run.env")
+    shares = readers.read_shares(evidence / "shares.tsv")
+    engines = readers.read_engines(evidence / "engines.tsv") if (evidence / "engines.tsv").exists() else []
+    nodes = {engine.ip: engine.node for engine in engines}
+    schedule = evidence / "schedule.tsv"
+    report = report_rows(source, nodes)
+    targets = [
+        {
+            "target_no": number,
+            "target": share.target,
+            "label": f"{scenario}/{share.target}",
+            "rate_rps": share.rate_rps,
+            "url": share.url,
+        }
+        for number, share in enumerate(shares, start=1)
+    ]
+    return {
+        "runs": [_run_row(evidence, env, source) | {"nodes_listed": len(engines), "targets_planned": len(shares)}],
+        "plan_targets": targets,
+        "plan_nodes": [
+            {"node_no": number, "ip": engine.ip, "node": engine.node, "engine": engine.name}
+            for number, engine in enumerate(engines, start=1)
+        ],
+        "plan_rolls": [
+            {"roll_no": number, "at_s": roll.at_s, "kind": roll.kind, "name": roll.name}
+            for number, roll in enumerate(readers.read_schedule(schedule) if schedule.exists() else (), start=1)
+        ],
+        "plan_thresholds": [{"expr": expr} for expr in planned_thresholds(evidence / "plan.yaml")],
+        "executions": report.executions,
+        "backends": report.backends,
+        "counters": report.counters,
+        "capabilities": [{"counter": counter, "counted": True} for counter in COUNTED],
+        "statistics": report.statistics,
+        "thresholds": report.thresholds,
+        "events": side_rows.event_rows(evidence),
+        "progress": side_rows.progress_rows(evidence / "progress.jsonl", nodes),
+        "access": side_rows.access_rows(evidence),
+        "resources": side_rows.resource_rows(evidence / "resources.jsonl"),
+        "histograms": side_rows.histogram_rows(evidence / "histograms.jsonl", nodes),
+    }
+
+
+def _run_row(evidence: Path, env: Mapping[str, str], source: Source) -> dict[str, Any]:
+    own = _own(evidence / "run.json")
+    log = evidence / "sortie.log"
+    seen = readers.read_driver_log(log) if log.exists() else readers.DriverLog(0, None, None)
+    duration_s = env.get("DURATION_S", "")
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "run_tag": env.get("RUN_TAG"),
+        "kind": readers.text(own.about.get("kind")),
+        "profile": readers.text(own.about.get("profile")) or env.get("MODE"),
+        "fleet": readers.text(own.about.get("fleet")),
+        "created_at": readers.moment(own.about.get("created_at")),
+        "backends": readers.positive(dict(env), "BACKENDS", "run.env"),
+        "duration_s": int(duration_s) if readers.POSITIVE.fullmatch(duration_s) else None,
+        "source": source.kind,
+        "skipped_lines": source.skipped_lines,
+        "report_pass": source.passed,
+        "log_present": log.exists(),
+        "log_skip_lines": seen.skip_lines,
+        "log_summary": seen.summary,
+        "log_not_run": seen.not_run,
+        "schedule_present": (evidence / "schedule.tsv").exists(),
+        "churn_log_present": (evidence / "churn.log").exists(),
+        "floor_pct": readers.whole(own.settings.get("floor_pct")) or DEFAULT_FLOOR_PCT,
+        "max_send_delay_ms": readers.finite(own.settings.get("engine.max_send_delay_ms")),
+    }
+
+
+def _own(path: Path) -> _Settings:
+    if not path.exists():
+        return _Settings({}, {})
+    about = readers.read_document(path)
+    settings = about.get("settings", {}) if isinstance(about, dict) else None
+    if not isinstance(settings, dict):
+        raise EvidenceError(f"{path.name} is not the description of a run")
+    return _Settings(about, settings)
+
+
+def planned_thresholds(path: Path) -> list[str]:
+    """The thresholds that the plan states, in its order, each once; none when there is no plan or it cannot be read.
+
+    A plan that a template engine of someone else wrote need not be YAML that we read; the share table is the plan
+    that is graded, and these are held against the report only where they are known.
+    """
+    import yaml
+
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError, RecursionError):
+        return []
+    if not isinstance(document, dict):
+        return []
+    found = _texts(document.get("thresholds"))
+    scenarios = document.get("scenarios")
+    for scenario in scenarios if isinstance(scenarios, list) else ():
+        found += _texts(scenario.get("thresholds")) if isinstance(scenario, dict) else []
+    return list(dict.fromkeys(found))
+
+
+def _texts(value: object) -> list[str]:
+    found = [readers.text(entry) for entry in value] if isinstance(value, list) else []
+    return [entry.strip() for entry in found if entry]
+
+
+def _feeds(table: str, file: str, source: Source) -> bool:
+    """Whether ``file`` is among the sources of ``table``, for the table's metadata."""
+    report = {source.file, "engines.tsv"}
+    fed = {
+        "runs": {"run.env", "run.json", "sortie.log", "shares.tsv", "engines.tsv", "schedule.tsv", source.file},
+        "plan_targets": {"shares.tsv"},
+        "plan_nodes": {"engines.tsv"},
+        "plan_rolls": {"schedule.tsv"},
+        "plan_thresholds": {"plan.yaml"},
+        "events": {"churn.log", "faults.log"},
+        "progress": {"progress.jsonl", "engines.tsv"},
+        "resources": {"resources.jsonl"},
+        "histograms": {"histograms.jsonl", "engines.tsv"},
+        "capabilities": {source.file},
+    }
+    if table == "access":
+        return file.startswith("access-")
+    return file in fed.get(table, report)
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())

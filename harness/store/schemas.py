@@ -1,0 +1,285 @@
+"""Every table: its columns, their types, what they mean. The one place where a column is declared.
+
+Tables are long: an unknown counter is a row, not a lost column. Integers are int64, times are UTC in microseconds,
+a number that was not measured is NULL and never 0 or NaN. ``run`` is the first column of every table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SCHEMA_VERSION = 1
+
+TYPES = frozenset({"text", "int64", "double", "bool", "timestamp"})
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its name, its type (one of ``TYPES``), whether every row has a value, and what it means."""
+
+    name: str
+    type: str
+    required: bool
+    about: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: its name, what a row is, its columns."""
+
+    name: str
+    about: str
+    columns: tuple[Column, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names, in order."""
+        return tuple(column.name for column in self.columns)
+
+
+def _table(name: str, about: str, declared: str) -> Table:
+    """One line per column: ``name type what it means``; a type that ends in ``!`` is never NULL."""
+    columns = [Column("run", "text", True, "the run's id")]
+    for line in declared.strip().splitlines():
+        column, kind, *meaning = line.split(maxsplit=2)
+        columns.append(Column(column, kind.rstrip("!"), kind.endswith("!"), "".join(meaning)))
+    if unknown := {column.type for column in columns} - TYPES:
+        raise ValueError(f"table {name}: no such type: {', '.join(sorted(unknown))}")
+    return Table(name, about, tuple(columns))
+
+
+TABLES: dict[str, Table] = {
+    table.name: table
+    for table in (
+        _table(
+            "runs",
+            "One row: what the run is, what its evidence holds, and the limits it was made with.",
+            """
+            schema_version    int64!
+            run_tag           text
+            kind              text
+            profile           text
+            fleet             text
+            created_at        timestamp
+            backends          int64!     N: how many backends the plan wants
+            duration_s        int64      run.env; NULL when it does not say
+            nodes_listed      int64!     rows of engines.tsv
+            targets_planned   int64!     rows of shares.tsv
+            source            text!      report | stream
+            skipped_lines     int64!     lines of the stream that are no execution
+            report_pass       bool       NULL: absent, always so in a stream
+            log_present       bool!
+            log_skip_lines    int64!
+            log_summary       text
+            log_not_run       int64
+            schedule_present  bool!
+            churn_log_present bool!
+            floor_pct         int64
+            max_send_delay_ms double
+            """,
+        ),
+        _table(
+            "plan_targets",
+            "The share table, in its order: what one node sends each target.",
+            """
+            target_no int64!
+            target    text!
+            label     text!      of its execution: <scenario>/<target>
+            rate_rps  int64!
+            url       text
+            """,
+        ),
+        _table(
+            "plan_nodes",
+            "The engine list, in its order.",
+            """
+            node_no int64!
+            ip      text!
+            node    text!
+            engine  text
+            """,
+        ),
+        _table(
+            "plan_rolls",
+            "The schedule.",
+            """
+            roll_no int64!
+            at_s    double!
+            kind    text!
+            name    text!
+            """,
+        ),
+        _table(
+            "plan_thresholds",
+            "The thresholds that the plan states for every target.",
+            """
+            expr text!
+            """,
+        ),
+        _table(
+            "executions",
+            "One row per execution of the report or stream, in its order.",
+            """
+            exec_no         int64!
+            label           text!
+            rate_rps        int64
+            duration_ms     int64
+            elapsed_ms      int64
+            started_at      timestamp
+            ended_at        timestamp
+            passed          bool
+            not_run         bool!
+            refused         text
+            has_refused_key bool!
+            error           text
+            total_http_2xx  int64
+            """,
+        ),
+        _table(
+            "backends",
+            "One row per backend of an execution: dispatched, answered, listed in error, or any mix of these.",
+            """
+            exec_no           int64!
+            backend_no        int64!
+            backend           text!
+            ip                text!
+            node              text!
+            dispatched        bool!
+            returned          bool!
+            in_error          bool!
+            error             text
+            error_refused     text
+            elapsed_ms        int64
+            started_at        timestamp
+            bad_counters      text       why its counters cannot be read; NULL: they can
+            planned_requests  int64
+            released_requests int64
+            """,
+        ),
+        _table(
+            "counters",
+            "Counters as reported; one that never moved is absent, see capabilities for what absence means.",
+            """
+            exec_no    int64!
+            backend_no int64!
+            backend    text!
+            node       text!
+            counter    text!
+            value      int64      NULL: not a whole number
+            """,
+        ),
+        _table(
+            "capabilities",
+            "What the producer of the report counts: an absent counter that is counted is 0, else it is not measured.",
+            """
+            counter text!
+            counted bool!
+            """,
+        ),
+        _table(
+            "statistics",
+            "Distributions as reported; unit is ns or raw.",
+            """
+            exec_no    int64!
+            backend_no int64!
+            backend    text!
+            node       text!
+            statistic  text!
+            unit       text
+            count      int64
+            mean       double
+            pstdev     double
+            min        double
+            max        double
+            p50        double
+            p90        double
+            p99        double
+            p99_9      double
+            """,
+        ),
+        _table(
+            "thresholds",
+            "Thresholds as the driver judged them.",
+            """
+            exec_no      int64!
+            threshold_no int64!
+            expr         text!
+            scope        text
+            passed       bool
+            actual       text
+            """,
+        ),
+        _table(
+            "events",
+            "What happened beside the load: rolls and faults.",
+            """
+            event_no int64!
+            source   text!      churn | faults
+            at       timestamp
+            at_s     double     seconds after the load's start
+            outcome  text!      ROLLED, FAILED, ABORTED, START, COMPLETE, or the word of the line
+            kind     text
+            name     text
+            took_ms  double
+            detail   text
+            """,
+        ),
+        _table(
+            "progress",
+            "The driver's counts while it ran; http_2xx is cumulative, p50 to max are of the interval.",
+            """
+            at        timestamp
+            elapsed_s double
+            label     text
+            node      text
+            backend   text
+            http_2xx  int64
+            failures  int64
+            count     int64
+            p50_ns    int64
+            p99_ns    int64
+            max_ns    int64
+            """,
+        ),
+        _table(
+            "access",
+            "The proxies' access logs.",
+            """
+            node        text!
+            at          timestamp
+            authority   text
+            path        text
+            code        int64
+            flags       text
+            details     text
+            duration_ms int64
+            cluster     text
+            upstream    text
+            """,
+        ),
+        _table(
+            "resources",
+            "CPU and memory of the run's processes; cpu_s is cumulative per pid.",
+            """
+            at        timestamp
+            name      text
+            kind      text
+            node      text
+            pid       int64
+            cpu_s     double
+            rss_bytes int64
+            """,
+        ),
+        _table(
+            "histograms",
+            "Distributions in full: HdrHistogram V2, base64, nanoseconds.",
+            """
+            label     text!
+            node      text!
+            backend   text!
+            statistic text!
+            hdr       text!
+            """,
+        ),
+    )
+}
