@@ -193,7 +193,7 @@ def load(toml: Path, environment: Mapping[str, str], arguments: Mapping[str, str
     """File, then environment, then command line. Raises SettingsError with the source at fault in its sentence."""
     values: dict[str, object] = {}
     for key, value in read_toml(toml).items():
-        values[_find(key, str(toml)).key] = BY_KEY[key].parse(value, str(toml))
+        values[key] = _find(key, str(toml)).parse(value, str(toml))
     by_variable = {setting.variable: setting.key for setting in SETTINGS}
     for name, text in environment.items():
         if name.startswith(ENVIRONMENT_PREFIX) and name not in NOT_SETTINGS:
@@ -204,7 +204,7 @@ def load(toml: Path, environment: Mapping[str, str], arguments: Mapping[str, str
                 )
             values[by_variable[name]] = BY_KEY[by_variable[name]].parse(text, f"environment {name}")
     for key, text in arguments.items():
-        values[_find(key, "command line").key] = BY_KEY[key].parse(text, "command line")
+        values[key] = _find(key, "command line").parse(text, "command line")
     return build(values, "settings")
 
 

@@ -31,7 +31,6 @@ class Invocation:
     runs: Path
     soak_run: RunFolder | None
     named: tuple[RunFolder, ...]
-    hidden: int = 0
     errors: list[Exception] = field(default_factory=list)
 
     @property

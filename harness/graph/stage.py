@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import inspect
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -112,7 +111,6 @@ def stages(
     ``after`` is the stage before, which must be up to date first. A derived stage (tables, gate, report) never
     drags in the stages before ``save``: re-grading what is saved must not start a load.
     """
-    yield {"name": None, "doc": inspect.getdoc(does)}
     for folder in invocation.shown():
         live = invocation.soak_run is not None and folder == invocation.soak_run
         if stage in LIVE_STAGES and not live and not receipts.path_of(folder, stage).exists():
@@ -123,6 +121,7 @@ def stages(
         receipt = receipts.path_of(folder, stage).absolute()
         yield {
             "name": folder.run,
+            "doc": f"{stage} of run {folder.run}",
             "actions": [Task(invocation, folder, stage, does, reads=reads, makes=makes)],
             "file_dep": [str(path) for path in read],
             "targets": [str(receipt)],

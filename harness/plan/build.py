@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import PlanError
 from harness.plan import schedule as schedules
 from harness.plan import shares
 from harness.plan.model import Plan, PlannedTarget, Roll

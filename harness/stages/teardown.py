@@ -19,7 +19,6 @@ from harness.stages.fleets import fleet_of
 
 def tasks(invocation: Invocation) -> Iterator[dict[str, Any]]:
     """A task for every run that has not been graded."""
-    yield {"name": None, "doc": "end what an unfinished run left running, and save what it had"}
     for folder in invocation.shown():
         if folder.run_json.exists() and (folder in invocation.named or receipts.read(folder, "save") is None):
             yield {"name": folder.run, "actions": [_action(invocation, folder)], "verbosity": 2, "uptodate": [False]}
