@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import harness
-from harness.errors import FleetError, HarnessError, PlanError
+from harness.errors import FleetError, HarnessError
 from harness.files import LineLog, read_json, utc_stamp
 from harness.fleet.local import control
 from harness.plan.model import Roll
+from harness.plan.schedule import read_schedule_tsv
 from harness.runs import RunFolder
 
 CLAIM_LIMIT_S = 60.0
 ROLL_LIMIT_S = 180.0
-KINDS = ("proxy", "target")
 POLL_S = 0.05
 
 
@@ -35,27 +35,12 @@ class Stopped(Exception):  # noqa: N818 - a request to end, not an error
         self.number = number
 
 
-def read_schedule(path: Path) -> list[Roll]:
-    """``at_s TAB kind TAB name`` lines, by time. Raises PlanError with the file's name and the line's number."""
-    rolls = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        fields = line.split("\t")
-        try:
-            at_s, kind, name = float(fields[0]), fields[1], fields[2]
-        except (ValueError, IndexError):
-            raise PlanError(f"{path}:{number}: {line!r} is not 'seconds TAB kind TAB name'") from None
-        if kind not in KINDS or not name or len(fields) != 3 or not 0 <= at_s < float("inf"):
-            raise PlanError(f"{path}:{number}: {line!r} is not 'seconds TAB kind TAB name'")
-        rolls.append(Roll(at_s, kind, name))
-    return sorted(rolls, key=lambda roll: roll.at_s)  # stable: rolls of one moment keep their order
-
-
 class Churn:
     """One run of the schedule."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
-        self._schedule = read_schedule(folder.schedule)
+        self._schedule = sorted(read_schedule_tsv(folder.schedule), key=lambda roll: roll.at_s)  # stable
         self._log = LineLog(_fresh(folder.churn_log))
 
     def run(self) -> int:

@@ -72,8 +72,8 @@ class Child:
 
 
 def python_module(module: str, *arguments: str) -> list[str]:
-    """The command that runs a module of this project in this interpreter."""
-    return [sys.executable, "-m", module, *arguments]
+    """The command that runs a module of this project in this interpreter; ``-P``: not of the current folder."""
+    return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def child_environment(token: str) -> dict[str, str]:

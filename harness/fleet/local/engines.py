@@ -42,6 +42,7 @@ class Engine:
                 "--max-executions", str(config.max_executions),
                 "--address-file", str(address_file),
                 "--lifetime-s", f"{lifetime_s:.0f}",
+                "--log", str(config.live / log),
             ),
             name=self.node.engine_name,
             kind="engine",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -76,22 +75,25 @@ class LocalFleet:
         return [Readiness(kind, ready, wanted) for kind, (ready, wanted) in document["ready"].items()]
 
     def _spawn(self, config: LocalConfig) -> Identity:
-        log = os.open(self.folder.live / SUPERVISOR_LOG, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        command = python_module("harness.fleet.local", "--run-dir", str(self.folder.root))
+        log = str(self.folder.live / SUPERVISOR_LOG)
+        append = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         try:
-            process = subprocess.Popen(
-                python_module("harness.fleet.local", "--run-dir", str(self.folder.root)),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=child_environment(config.token),
-                cwd="/",
-                start_new_session=True,  # a signal to the command that started it does not reach it
+            # not subprocess: nobody here waits for this process, and no object must stand for it
+            pid = os.posix_spawn(
+                command[0],
+                command,
+                child_environment(config.token),
+                file_actions=[
+                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                    (os.POSIX_SPAWN_OPEN, 1, log, append, 0o644),
+                    (os.POSIX_SPAWN_DUP2, 1, 2),
+                ],
+                setsid=True,  # a signal to the command that started it does not reach it
             )
         except OSError as error:
             raise FleetError(f"the supervisor could not be started: {error}") from error
-        finally:
-            os.close(log)
-        return identify(process.pid) or Identity(process.pid, 0)
+        return identify(pid) or Identity(pid, 0)
 
     def _wait_started(self, supervisor: Identity) -> dict[str, Any]:
         deadline = time.monotonic() + START_LIMIT_S

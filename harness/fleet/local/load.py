@@ -110,7 +110,8 @@ class Load:
 
     def _start_churn(self) -> Child | None:
         config = self._ground.config
-        if not config.folder.schedule.exists():
+        schedule = config.folder.schedule
+        if not schedule.exists() or not schedule.stat().st_size:
             return None
         return self._ground.spawn(
             python_module("harness.churn", "--run-dir", str(config.folder.root)),

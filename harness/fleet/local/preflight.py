@@ -99,9 +99,8 @@ def _leftovers(config: LocalConfig) -> tuple[bool, str]:
 
 
 def _shared_memory(config: LocalConfig) -> tuple[bool, str]:
-    return os.access(
-        SHARED_MEMORY, os.W_OK | os.X_OK
-    ), f"{SHARED_MEMORY}, where Envoy keeps what survives a hot restart"
+    writable = os.access(SHARED_MEMORY, os.W_OK | os.X_OK)
+    return writable, f"{SHARED_MEMORY}, where Envoy keeps what survives a hot restart"
 
 
 def _sockets(config: LocalConfig) -> tuple[bool, str]:

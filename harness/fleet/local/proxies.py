@@ -157,15 +157,9 @@ class Proxy:
         Returns pids, epoch and times in ms. Raises FleetError: too soon after the last one, proxy down, or a failure.
         """
         shutdown_s = self.ground.config.parent_shutdown_s
-        since_s = time.monotonic() - self._last_restart_s
-        if since_s < shutdown_s + RESTART_MARGIN_S:
-            raise FleetError(
-                f"the proxy of {self.node.name} was restarted {since_s:.1f} s ago; hot restarts of one node must be "
-                f"{shutdown_s + RESTART_MARGIN_S:g} s apart",
-                node=self.node.name,
-            )
+        await self._keep_distance(shutdown_s + RESTART_MARGIN_S)
         old = self.current
-        if old is None or not old.running or not self.ready:
+        if old is None or not self.ready:
             raise FleetError(f"the proxy of {self.node.name} is down and cannot be hot restarted", node=self.node.name)
         await self.note_stats()  # the next epoch starts its counters at zero
         began_s = self._last_restart_s = time.monotonic()
@@ -192,6 +186,17 @@ class Proxy:
             "ready_ms": round((ready_s - began_s) * 1000),
             "old_gone_ms": round((time.monotonic() - began_s) * 1000),
         }
+
+    async def _keep_distance(self, least_s: float) -> None:
+        """Refuse a restart too soon after the last one; wait out what is only a late start of the one before."""
+        since_s = time.monotonic() - self._last_restart_s
+        if since_s < least_s - RESTART_MARGIN_S:
+            raise FleetError(
+                f"the proxy of {self.node.name} was restarted {since_s:.1f} s ago; hot restarts of one node must be "
+                f"{least_s:g} s apart",
+                node=self.node.name,
+            )
+        await asyncio.sleep(max(0.0, least_s - since_s))
 
     async def _keep(self, old: Child) -> None:
         """A replacement failed: the old process goes on, or the node is started cold when that one died meanwhile."""

@@ -120,6 +120,10 @@ class Supervisor:
         if self.document.state != "ready":
             raise FleetError(f"the fleet is {self.document.state} and takes no load")
         self._load_asked_at = utc_stamp()
+        try:
+            self.document.save()  # on the disk before it is answered, and before anything is sent
+        except OSError as error:
+            raise FleetError(f"{self.config.folder.fleet_json} could not be written: {error}") from error
         self._load_asked.set()
         return {"already": False}
 
@@ -208,7 +212,6 @@ class Supervisor:
             raise FleetError(
                 f"nobody asked for the load within {UNCLAIMED_LIMIT_S + self.config.settle_s:g} s"
             ) from None
-        self.document.save()  # that it was asked for is on the disk before anything is sent
         await asyncio.sleep(max(0.0, self._ready_s + self.config.settle_s - time.monotonic()))
 
     async def _tear_down(self) -> None:

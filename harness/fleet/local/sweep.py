@@ -60,9 +60,8 @@ def sweep(config: LocalConfig) -> list[str]:
     for process in sorted(left):
         name = names.get(process, "a process with this run's mark")
         done.append(f"{'killed' if process in killed else 'ended'} {name}, pid {process.pid}")
-    for base_id in sorted(_base_ids(fleet, config.socket_dir)):
-        if remove_shared_memory(base_id):
-            done.append(f"removed the shared memory of an Envoy with base id {base_id}")
+    removed = [base_id for base_id in sorted(_base_ids(fleet, config.socket_dir)) if remove_shared_memory(base_id)]
+    done += [f"removed the shared memory of an Envoy with base id {base_id}" for base_id in removed]
     if config.socket_dir.is_dir():
         shutil.rmtree(config.socket_dir, ignore_errors=True)
         done.append(f"removed the socket folder {config.socket_dir}")
