@@ -15,7 +15,7 @@ from harness.errors import EvidenceError, ReportFormatError
 
 INT64_MAX = 2**63 - 1
 KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-DIGITS = re.compile(r"[0-9]{1,18}")
+DIGITS = re.compile(r"[0-9]{1,9}")
 POSITIVE = re.compile(r"[1-9][0-9]{0,8}")
 SUMMARY = re.compile(r"(?:PASS|FAIL)  [0-9]+/[0-9]+ executions passed(?:, ([0-9]{1,9}) not run)?")
 

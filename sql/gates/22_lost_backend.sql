@@ -1,0 +1,15 @@
+-- gate: lost_backend
+-- asserts: No backend is listed with an error, a refusal at the cap apart.
+-- cause: driver; an engine is a part of the load, and where it is gone the mesh was not measured
+-- items: cell
+-- needs: cells
+SELECT
+    target_no,
+    node,
+    cell AS item,
+    judge(state, lost) AS verdict,
+    'driver' AS cause,
+    'LOST BACKEND ' || node || ' (' || backend || ') '
+        || CASE WHEN returned THEN '[counters reported]' ELSE '[returned nothing]' END AS lead
+FROM cells
+ORDER BY target_no, backend_no

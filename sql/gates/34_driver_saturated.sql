@@ -1,0 +1,27 @@
+-- gate: driver_saturated
+-- asserts: No engine's own queue overflowed.
+-- cause: driver; these requests were never sent, so the mesh did not fail them
+-- items: cell
+-- needs: cells, counters
+SELECT
+    target_no,
+    cells.node,
+    cell AS item,
+    CASE
+        WHEN state <> 'graded' OR NOT returned THEN 'SKIP'
+        WHEN counters.value > 0 THEN 'FAIL'
+        WHEN counters.counter IS NOT NULL AND counters.value IS NULL THEN 'SKIP'
+        ELSE 'PASS'
+    END AS verdict,
+    'pool_overflow' AS class,
+    counters.value AS count,
+    'driver' AS cause,
+    'driver saturated: ' || sum(counters.value) OVER (PARTITION BY target_no) || ' request(s) not sent [' AS lead,
+    cells.node || '=' || counters.value AS part,
+    '] (pool_overflow: the engine''s own queue was full, the mesh never saw them)' AS tail
+FROM cells
+LEFT JOIN counters
+    ON counters.exec_no = cells.exec_no
+    AND counters.backend_no = cells.backend_no
+    AND counters.counter = 'benchmark.pool_overflow'
+ORDER BY target_no, cells.backend_no

@@ -1,0 +1,47 @@
+-- gate: threshold
+-- asserts: Every threshold that the plan states was judged, and none that was judged failed. One of the zero-failure set
+--          is not said again where a failure counter says it already.
+-- cause: driver where the metric is the driver's own, or a rate that a lost backend explains; else mesh
+-- items: target × threshold
+-- needs: target_states, thresholds, plan_thresholds, counters
+-- reason: thresholds failed: {}
+-- between: semicolon
+WITH failed AS (
+    SELECT DISTINCT exec_no FROM counters WHERE is_failure(counter) AND value > 0
+),
+judged AS (
+    SELECT target_no, threshold_no, expr, thresholds.passed AS holds, actual
+    FROM target_states
+    JOIN thresholds USING (run, exec_no)
+),
+wanted AS (
+    SELECT target_no, NULL AS threshold_no, plan_thresholds.expr
+    FROM target_states
+    CROSS JOIN plan_thresholds
+    ANTI JOIN judged USING (target_no, expr)
+),
+listed AS (
+    SELECT target_no, threshold_no, expr, holds, coalesce(actual, '?') AS actual, true AS was_judged FROM judged
+    UNION ALL
+    SELECT target_no, threshold_no, expr, NULL, 'not judged', false FROM wanted
+)
+SELECT
+    target_no,
+    coalesce('threshold ' || threshold_no, 'planned ' || expr) AS item,
+    CASE
+        WHEN state <> 'graded' THEN 'SKIP'
+        WHEN NOT was_judged AND (error IS NOT NULL OR is_refused OR results = 0) THEN 'SKIP'
+        WHEN holds THEN 'PASS'
+        WHEN is_failure(expr) AND failed.exec_no IS NOT NULL THEN 'SKIP'
+        ELSE 'FAIL'
+    END AS verdict,
+    CASE
+        WHEN metric(expr) ^@ 'pool_overflow' OR contains(expr, 'send_delay') THEN 'driver'
+        WHEN expr ^@ 'rate:' AND lost > 0 THEN 'driver'
+        ELSE 'mesh'
+    END AS cause,
+    expr || ' (actual ' || actual || ')' AS lead
+FROM listed
+JOIN target_states USING (target_no)
+LEFT JOIN failed USING (exec_no)
+ORDER BY target_no, threshold_no NULLS LAST

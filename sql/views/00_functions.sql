@@ -1,0 +1,19 @@
+-- about: Small functions that views and gates share: how a time, a number and a backend are said, and what a failure is.
+CREATE MACRO stamp(moment) AS strftime(make_timestamp(epoch_us(moment)), '%Y-%m-%dT%H:%M:%S.%gZ');
+
+-- two decimals at most, trailing zeros dropped
+CREATE MACRO brief(number) AS
+    CASE WHEN number IS NULL THEN '?' ELSE regexp_replace(printf('%.2f', number::DOUBLE), '\.?0+$', '') END;
+
+CREATE MACRO metric(counter) AS regexp_replace(counter, '^(counter:)?(benchmark\.)?', '');
+
+-- a counter of the zero-failure set; classes overlap (one reset is in three of them) and are never added up
+CREATE MACRO is_failure(counter) AS
+    regexp_matches(
+        metric(counter),
+        '^(http_4xx|http_5xx|grpc_error|stream_resets|pool_connection_failure|pool_failure_|pool_overflow|http_inflight_lost)'
+    );
+
+-- PASS, FAIL, SKIP (another rule says why this target cannot be judged); a condition that is unknown stays NULL
+CREATE MACRO judge(state, fails) AS
+    CASE WHEN state <> 'graded' THEN 'SKIP' WHEN fails THEN 'FAIL' WHEN NOT fails THEN 'PASS' END;
