@@ -90,6 +90,8 @@ def _stopped(stop: Interrupted) -> int:
 def _run(words: list[str]) -> int:
     invocation = invocations.parse(words, os.environ, Path("harness.toml"))
     invocations.set_current(invocation)
+    if not invocation.wants_load:
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # ./doit info … | head ends in silence
     with lock.hold(invocation.runs) if invocation.wants_load else nullcontext():
         if invocation.wants_load:
             _begin(invocation)

@@ -90,7 +90,7 @@ def _run_env(folder: RunFolder) -> str:
 def _times(evidence: Path) -> None:
     from harness.sortie.times import times_tsv
 
-    write_atomic(evidence / "times.tsv", times_tsv(evidence / "report.json"))
+    write_atomic(evidence / "times.tsv", times_tsv(read_json(evidence / "report.json")["executions"]))
 
 
 def _sums(evidence: Path) -> str:

@@ -31,6 +31,9 @@ def text(invocation: Invocation) -> str:
     if unfinished is not None:
         lines.append(f"next: ./doit soak run={unfinished.run}    goes on with the unfinished run")
         lines.append(f"      ./doit teardown:{unfinished.run}    ends it and saves what it has")
+    elif runs and not receipts.read(runs[0], "gate") and not runs[0].closed.exists() and runs[0].run_json.exists():
+        lines.append(f"next: ./doit soak run={runs[0].run}    goes on where it stopped")
+        lines.append("      ./doit soak    a new run, 60 s")
     elif runs and receipts.read(runs[0], "gate"):
         lines.append(f"next: ./doit gate:{runs[0].run}    grades its saved data again, or repeats the verdict")
         lines.append("      ./doit soak    a new run, 60 s")
