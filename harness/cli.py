@@ -1,0 +1,83 @@
+"""``harness``: the functions of this project for people and scripts, on finished and running runs.
+
+Everything heavy (duckdb, pyarrow, jinja2) is imported by the command that needs it. Exit codes: see harness/errors.py.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+import click
+
+from harness import __version__
+from harness.commands.explain import explain
+from harness.commands.gate import gate
+from harness.commands.output import printable
+from harness.commands.report import report
+from harness.commands.runs import runs
+from harness.commands.sql import sql
+from harness.commands.watch import watch
+from harness.errors import EXIT_INTERNAL, EXIT_PASS, EXIT_STAGE, EXIT_USAGE, HarnessError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="harness", message="%(prog)s %(version)s")
+@click.option("--debug", is_flag=True, help="On an unexpected error, show where it happened.")
+def cli(debug: bool) -> None:
+    """Grade, read and compare load-test runs.
+
+    \b
+    A run is made by `./doit soak`. What you can do with it afterwards:
+      harness runs                      what is there, and how it ended
+      harness gate RUN                  grade it, per target and per node
+      harness report RUN                one offline page about it
+      harness sql run-by-run            the first questions across runs
+
+    Exit codes: 0 PASS (or done), 1 FAIL, 2 evidence that cannot be graded, 3 usage, 4 a stage failed, 5 internal.
+    """
+
+
+for command in (explain, gate, report, runs, sql, watch):
+    cli.add_command(command)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return the process's exit code. Every error is one sentence on stderr."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    debug = arguments[:1] == ["--debug"]
+    try:
+        result = cli.main(args=arguments, prog_name="harness", standalone_mode=False)
+        sys.stdout.flush()
+    except click.UsageError as error:
+        where = error.ctx.command_path if error.ctx else "harness"
+        return _say(f"{error.format_message().rstrip('.')}; `{where} --help` shows how it is meant.", EXIT_USAGE)
+    except click.ClickException as error:
+        return _say(error.format_message(), EXIT_USAGE)
+    except HarnessError as error:
+        return _say(error.message, error.exit_code)
+    except BrokenPipeError:
+        # The reader (`| head`) has gone; what is still buffered has nowhere to go either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    except (KeyboardInterrupt, click.Abort):
+        return _say("stopped.", 128 + signal.SIGINT)
+    except OSError as error:
+        return _say(f"{error.filename or 'a file'}: {error.strerror or error}.", EXIT_STAGE)
+    except Exception as error:  # the last resort: a crash must never look like a verdict
+        if debug:
+            raise
+        kind = type(error).__name__
+        return _say(f"something unexpected happened ({kind}: {error}); `harness --debug …` shows where.", EXIT_INTERNAL)
+    return result if isinstance(result, int) else EXIT_PASS
+
+
+def _say(message: str, code: int) -> int:
+    print(f"harness: {printable(' '.join(message.split()))}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

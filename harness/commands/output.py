@@ -1,0 +1,94 @@
+"""What commands print: tables for people, JSON for machines, and no terminal control out of anybody's data."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import click
+
+
+def printable(text: str) -> str:
+    """``text`` with control and other unprintable characters as escapes: a name must not move the cursor."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def echo_json(value: Any) -> None:
+    """One JSON document on stdout, with a final newline."""
+    click.echo(json.dumps(plain(value), ensure_ascii=False, indent=2, allow_nan=False))
+
+
+def plain(value: Any) -> Any:
+    """``value`` in JSON's own types: moments as RFC 3339, exact decimals as numbers, what JSON lacks as text."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, datetime):
+        return stamp(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def stamp(moment: datetime) -> str:
+    """A UTC moment as RFC 3339 with three decimals. Tables hold UTC without a zone."""
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+
+
+def unique(columns: Sequence[str]) -> list[str]:
+    """Column names with a number behind each repeated one, so that no value is lost as a key."""
+    seen: dict[str, int] = {}
+    names = []
+    for column in columns:
+        seen[column] = seen.get(column, 0) + 1
+        names.append(column if seen[column] == 1 else f"{column}_{seen[column]}")
+    return names
+
+
+def text_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Columns aligned with spaces, numbers to the right, NULL spelled out (it is not 0 and not empty)."""
+    numeric = [_is_numeric([row[i] for row in rows]) for i in range(len(columns))]
+    cells = [[printable(column) for column in columns], *([_cell(value) for value in row] for row in rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, numeric, strict=True)
+        ).rstrip()
+        for row in cells
+    ]
+    return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
+
+
+def _is_numeric(values: Sequence[Any]) -> bool:
+    known = [value for value in values if value is not None]
+    return bool(known) and all(isinstance(v, (int, float, Decimal)) and not isinstance(v, bool) for v in known)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, float):
+        return f"{value:.6g}" if abs(value) < 1e6 else f"{value:.1f}"
+    if isinstance(value, datetime):
+        return stamp(value)
+    return printable(str(value))
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """RFC 4180 with a header line, but for plain newlines. NULL is an empty field; an empty text is ``""``."""
+    return "".join(",".join(_field(value) for value in row) + "\n" for row in [columns, *rows])
+
+
+def _field(value: Any) -> str:
+    if value is None:
+        return ""
+    text = stamp(value) if isinstance(value, datetime) else str(value)
+    return '"' + text.replace('"', '""') + '"' if not text or any(c in text for c in ',"\r\n') else text

@@ -1,0 +1,33 @@
+"""``harness runs``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from harness.commands.options import json_option, runs_option
+from harness.commands.output import echo_json, text_table
+from harness.history.inventory import list_runs
+
+
+@click.command()
+@runs_option
+@json_option
+def runs(runs_folder: Path, as_json: bool) -> None:
+    """List the runs, newest first, with state and verdict.
+
+    \b
+    Example:
+      harness runs
+      harness runs --json | jq -r '.runs[] | select(.verdict == "FAIL") | .run'
+    """
+    found = list_runs(runs_folder)
+    if as_json:
+        echo_json({"schema": 1, "runs": [state.to_json() for state in found]})
+    elif not found:
+        click.echo(f"There is no run in {runs_folder} yet; `./doit soak` makes one.")
+    else:
+        columns = ("run", "kind", "fleet", "created", "state", "verdict", "reason")
+        lines = [(s.run, s.kind, s.fleet, s.created_at, s.state, s.verdict, s.reason) for s in found]
+        click.echo(text_table(columns, [[value or "-" for value in line] for line in lines]))

@@ -1,0 +1,244 @@
+"""SQL over the tables of all runs, read-only in earnest.
+
+The tables a question names are taken into an in-memory database from an explicit list of files with an explicit list
+of columns; then every door is shut: no file, no extension, no other database, and no setting that could open one.
+A folder is not left open for reading, because DuckDB 2.0.1 runs ``WITH x AS (COPY … TO 'file')`` inside a SELECT, in a
+read-only transaction too, and a folder it may read is a folder that could be written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.errors import UsageError
+from harness.gate.load import View, load_views
+from harness.history.inventory import newest_verdict
+from harness.runs import RESERVED, RUN_ID, RunFolder
+from harness.store.database import DUCKDB_TYPES, connect
+from harness.store.schemas import TABLES
+
+if TYPE_CHECKING:
+    import duckdb
+
+VERDICTS = "verdicts"
+"""The newest grading of each run, a table beside the Parquet ones; see ``load_verdicts``."""
+
+TYPES = {**DUCKDB_TYPES, "timestamp": "TIMESTAMP"}
+"""Times are read as UTC without a zone: what DuckDB calls a zone needs a further package to come out again."""
+
+COUNTS = ("targets", "passed", "failed", "not_run", "backends", "lost_backends")
+
+IN_MEMORY_BYTES = 64 * 2**20
+"""A table whose files are larger together is scanned where it lies, through Arrow, and not copied into memory."""
+
+LOCK = (
+    "SET enable_external_access = false",
+    "SET allow_community_extensions = false",
+    "SET python_enable_replacements = false",
+    "SET lock_configuration = true",
+    "BEGIN TRANSACTION READ ONLY",
+)
+
+
+@dataclass
+class Database:
+    """An open, locked database, and the files that were left out of it with the reason, one sentence each."""
+
+    connection: duckdb.DuckDBPyConnection
+    quarantined: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def open_database(roots: Sequence[Path], sql: str) -> Iterator[Database]:
+    """A locked database over the runs in ``roots``: the tables and views that ``sql`` mentions, all tables if none."""
+    views = load_views()
+    wanted = mentioned(sql, views) or {*TABLES, VERDICTS}
+    connection = connect()
+    try:
+        connection.execute("SET TimeZone = 'UTC'")
+        database = Database(connection)
+        for name in TABLES:
+            if name in wanted:
+                columns = {column.name: TYPES[column.type] for column in TABLES[name].columns}
+                files = [path for root in roots if (path := root / "tables" / f"{name}.parquet").is_file()]
+                _load(database, name, columns, _whole(database, files, columns))
+        if VERDICTS in wanted:
+            load_verdicts(connection, roots)
+        for view in views:
+            if view.name is None:
+                connection.execute(view.sql)
+            elif view.name in wanted:
+                connection.execute(f"CREATE VIEW {view.name} AS {view.sql}")
+        for setting in LOCK:
+            connection.execute(setting)
+        yield database
+    finally:
+        connection.close()
+
+
+def ask(
+    database: Database, sql: str, parameters: Mapping[str, object] | None = None
+) -> tuple[list[str], list[tuple[object, ...]]]:
+    """Column names and rows of one SELECT. Raises UsageError for anything else and for SQL that does not work."""
+    prepare(database, sql, parameters)
+    return [column[0] for column in database.connection.description or []], database.connection.fetchall()
+
+
+def prepare(database: Database, sql: str, parameters: Mapping[str, object] | None = None) -> None:
+    """Run one SELECT and leave its result on the connection. Raises UsageError as ``ask`` does."""
+    import duckdb
+
+    try:
+        statements = database.connection.extract_statements(sql)
+        if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
+            raise UsageError("only one SELECT can be asked here: nothing is changed, written, attached or installed")
+        database.connection.execute(sql, dict(parameters or {}))
+    except duckdb.PermissionException as error:
+        raise UsageError(f"only the runs' own tables can be read here: {_first_line(error)}") from None
+    except duckdb.Error as error:
+        raise UsageError(f"the query does not work: {_first_line(error)}") from None
+
+
+def mentioned(sql: str, views: Sequence[View]) -> set[str]:
+    """The tables and views that a text names, with all that those views stand on."""
+    texts = {view.name: view.sql for view in views if view.name is not None}
+    found: set[str] = set()
+    todo = [sql]
+    while todo:
+        text = todo.pop()
+        for name in {*TABLES, *texts, VERDICTS} - found:
+            if re.search(rf"\b{name}\b", text, re.IGNORECASE):
+                found.add(name)
+                todo.append(texts.get(name, ""))
+    return found
+
+
+def load_verdicts(connection: duckdb.DuckDBPyConnection, roots: Sequence[Path]) -> None:
+    """Make the table of the newest gradings: a row per run that was graded, counts NULL where it was refused."""
+    connection.execute(
+        f"CREATE TABLE {VERDICTS} (run VARCHAR, graded_at VARCHAR, verdict VARCHAR, reason VARCHAR, targets BIGINT, "
+        "passed BIGINT, failed BIGINT, not_run BIGINT, backends BIGINT, lost_backends BIGINT, gate_sha256 VARCHAR)"
+    )
+    rows = []
+    for root in roots:
+        document = newest_verdict(RunFolder(root))
+        if document is not None:
+            counts = document.get("counts") or {}
+            numbers = [counts.get(key) for key in COUNTS]
+            texts = [document.get(key) for key in ("graded_at", "verdict", "reason")]
+            rows.append([root.name, *texts, *numbers, document.get("gate_sha256")])
+    if rows:
+        places = ", ".join("?" * len(rows[0]))
+        connection.executemany(f"INSERT INTO {VERDICTS} VALUES ({places})", rows)  # noqa: S608 - our own name
+
+
+def run_roots(runs_folder: Path) -> list[Path]:
+    """The folders of all runs, the published ones included, sorted by name."""
+    if not runs_folder.is_dir():
+        return []
+    entries = [entry for entry in sorted(runs_folder.iterdir()) if RUN_ID.fullmatch(entry.name) and entry.is_dir()]
+    published = [entry for folder in entries if folder.name.lower() in RESERVED for entry in sorted(folder.iterdir())]
+    return [entry for entry in entries if entry.name.lower() not in RESERVED] + published
+
+
+def _whole(database: Database, files: Sequence[Path], columns: Mapping[str, str]) -> dict[str, set[str]]:
+    """File → the declared columns it has. What is torn, or is no table of ours, is quarantined."""
+    import duckdb
+
+    found: dict[str, dict[str, str]] = {}
+    try:
+        found = _schemas_of(database.connection, [str(path) for path in files if _has_magic(path)])
+    except duckdb.Error:
+        for path in filter(_has_magic, files):
+            try:
+                found |= _schemas_of(database.connection, [str(path)])
+            except duckdb.Error:
+                continue
+    whole = {}
+    for path in files:
+        seen = found.get(str(path))
+        if seen is None:
+            database.quarantined.append(f"left out {path}: it is torn or is not Parquet")
+        elif "run" not in seen:
+            database.quarantined.append(f"left out {path}: it is not a table of a run (no column run)")
+        elif wrong := [name for name, kind in columns.items() if seen.get(name, kind).split(" WITH")[0] != kind]:
+            database.quarantined.append(
+                f"left out {path}: column {wrong[0]} is {seen[wrong[0]]}, and {columns[wrong[0]]} was declared"
+            )
+        else:
+            whole[str(path)] = set(seen) & set(columns)
+    return whole
+
+
+def _schemas_of(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> dict[str, dict[str, str]]:
+    if not files:
+        return {}
+    rows = connection.execute(
+        "SELECT file_name, name, duckdb_type FROM parquet_schema(?) WHERE duckdb_type IS NOT NULL", [list(files)]
+    ).fetchall()
+    found: dict[str, dict[str, str]] = {file: {} for file in files}
+    for file, name, kind in rows:
+        found[file][name] = kind
+    return found
+
+
+def _has_magic(path: Path) -> bool:
+    """A file that was written to its end begins and ends with PAR1; this costs two small reads."""
+    with path.open("rb") as file:
+        head = file.read(4)
+        size = file.seek(0, 2)
+        file.seek(max(size - 4, 0))
+        return head == b"PAR1" == file.read(4) and size > 12
+
+
+def _load(database: Database, table: str, columns: Mapping[str, str], files: dict[str, set[str]]) -> None:
+    """Make ``table`` out of ``files``. A column that no file has is NULL throughout: unknown, not zero."""
+    import duckdb
+
+    connection = database.connection
+    if sum(Path(file).stat().st_size for file in files) > IN_MEMORY_BYTES:
+        return _scan(connection, table, columns, files)
+    select = _select(columns, set().union(*files.values()) if files else set())
+    try:
+        source = "read_parquet(?, union_by_name = true)" if files else "(SELECT 1) WHERE false"
+        statement = f'CREATE TABLE "{table}" AS SELECT {select} FROM {source}'  # noqa: S608 - names of our own schema
+        connection.execute(statement, [list(files)] if files else [])
+    except duckdb.Error:
+        sound = {}
+        for file, seen in files.items():
+            try:
+                connection.execute(f"SELECT {_select(columns, seen)} FROM read_parquet(?)", [[file]]).fetchall()  # noqa: S608 - names of our own schema
+                sound[file] = seen
+            except duckdb.Error as error:
+                database.quarantined.append(f"left out {file}: {_first_line(error)}")
+        if len(sound) == len(files):
+            raise
+        _load(database, table, columns, sound)
+
+
+def _scan(
+    connection: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, str], files: dict[str, set[str]]
+) -> None:
+    """Register a lazy Arrow scan: columns and rows are read as the question needs them."""
+    from pyarrow import dataset
+
+    stored = {column.name: DUCKDB_TYPES[column.type] for column in TABLES[table].columns}
+    empty = connection.sql(f"SELECT {_select(stored, set())} WHERE false").to_arrow_table()
+    connection.register(f"{table}_files", dataset.dataset(list(files), schema=empty.schema, format="parquet"))
+    connection.execute(f'CREATE VIEW "{table}" AS SELECT {_select(columns, set(columns))} FROM "{table}_files"')  # noqa: S608 - our own names
+
+
+def _select(columns: Mapping[str, str], present: set[str]) -> str:
+    return ", ".join(
+        f'"{name}"::{kind} AS "{name}"' if name in present else f'NULL::{kind} AS "{name}"'
+        for name, kind in columns.items()
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0]

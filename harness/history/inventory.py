@@ -1,0 +1,108 @@
+"""Which runs there are, how far each one got, and the newest verdict."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.errors import EvidenceError
+from harness.files import read_json
+from harness.processes import Identity, alive
+from harness.runs import RESERVED, RUN_ID, RunFolder
+
+
+@dataclass(frozen=True)
+class RunState:
+    """One line of ``harness runs``.
+
+    ``state`` is ``created`` (nothing was started), the fleet's own word (``starting``, ``ready``, ``stopped`` …),
+    ``loading``, ``load ended``, ``saved``, ``graded``, ``closed`` or ``unreadable``. None is not known.
+    """
+
+    run: str
+    kind: str | None
+    profile: str | None
+    fleet: str | None
+    created_at: str | None
+    state: str
+    verdict: str | None
+    reason: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The form of ``--json``."""
+        return asdict(self)
+
+
+def list_runs(runs_folder: Path) -> list[RunState]:
+    """Every run in the folder, newest first. An absent folder holds none."""
+    if not runs_folder.is_dir():
+        return []
+    folders = [
+        RunFolder(entry)
+        for entry in runs_folder.iterdir()
+        if entry.is_dir() and RUN_ID.fullmatch(entry.name) and entry.name.lower() not in RESERVED
+    ]
+    return sorted((run_state(folder) for folder in folders), key=lambda s: (s.created_at or "", s.run), reverse=True)
+
+
+def run_state(folder: RunFolder) -> RunState:
+    """How far one run got, read from its files alone."""
+    about = _read(folder.run_json)
+    verdict = newest_verdict(folder)
+    return RunState(
+        run=folder.run,
+        kind=_text(about, "kind"),
+        profile=_text(about, "profile"),
+        fleet=_text(about, "fleet"),
+        created_at=_text(about, "created_at"),
+        state=_state(folder, graded=verdict is not None),
+        verdict=_text(verdict, "verdict"),
+        reason=_text(verdict, "reason") or _text(_read(folder.closed), "reason"),
+    )
+
+
+def newest_verdict(folder: RunFolder) -> dict[str, Any] | None:
+    """The last grading's document; None when the run was never graded, or when that document was damaged."""
+    from harness.gate.store import latest
+
+    try:
+        return latest(folder.verdicts)
+    except EvidenceError:
+        return None
+
+
+def _state(folder: RunFolder, *, graded: bool) -> str:
+    if graded:
+        return "graded"
+    if folder.closed.exists():
+        return "closed"
+    if (folder.evidence / "SAVED").exists():
+        return "saved"
+    load = _read(folder.load_json)
+    if load is not None:
+        return "loading" if load_is_running(load) else "load ended"
+    if fleet := _text(_read(folder.fleet_json), "state"):
+        return fleet
+    return "created" if folder.run_json.exists() else "unreadable"
+
+
+def load_is_running(load: dict[str, Any]) -> bool:
+    """True while the driver that claimed the load is alive, by pid and start time."""
+    try:
+        return alive(Identity.from_json(load))
+    except (KeyError, TypeError, ValueError):
+        return False
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        value = read_json(path)
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _text(value: dict[str, Any] | None, key: str) -> str | None:
+    found = (value or {}).get(key)
+    return found if isinstance(found, str) and found else None

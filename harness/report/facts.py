@@ -1,0 +1,70 @@
+"""What the tables of one run say, asked by the SQL files under ``sql/report``. No table is needed: absent is empty."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from harness.files import read_json
+from harness.history.database import Database, ask, open_database
+from harness.history.queries import Query, named_queries
+from harness.runs import RunFolder
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Rows by question, column names as in the SQL; ``notes`` says which tables could not be read."""
+
+    run: Row
+    cells: list[Row]
+    failures: list[Row]
+    zeros: list[Row]
+    thresholds: list[Row]
+    rolls: list[Row]
+    faults: list[Row]
+    resources: list[Row]
+    worst_node: str | None
+    timeline: list[Row]
+    notes: list[str]
+
+
+def read_facts(folder: RunFolder) -> Facts:
+    """Ask every question once."""
+    queries = named_queries("report")
+    with open_database([folder.root], "\n".join(query.sql for query in queries.values())) as database:
+        cells = _rows(database, queries["cells"])
+        run = _rows(database, queries["run"])
+        worst = max((c for c in cells if c["p99_ns"] is not None), key=lambda c: c["p99_ns"], default=None)
+        worst_node = worst["node"] if worst else None
+        return Facts(
+            run=run[0] if run else {},
+            cells=cells,
+            failures=_rows(database, queries["failures"]),
+            zeros=_rows(database, queries["zeros"]) if cells else [],
+            thresholds=_rows(database, queries["thresholds"]),
+            rolls=_rows(database, queries["rolls"]),
+            faults=_rows(database, queries["faults"]),
+            resources=_rows(database, queries["resources"]),
+            worst_node=worst_node,
+            timeline=_rows(database, queries["timeline"], node=worst_node) if worst_node else [],
+            notes=database.quarantined,
+        )
+
+
+def _rows(database: Database, query: Query, **parameters: str) -> list[Row]:
+    columns, rows = ask(database, query.sql, query.bind(parameters))
+    return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+def read_document(folder: RunFolder, name: str) -> dict[str, Any]:
+    """A JSON object of the run: from the evidence, else as it stands live, else empty."""
+    for place in (folder.evidence / name, folder.live / name, folder.root / name):
+        try:
+            value = read_json(place)
+        except (OSError, ValueError):
+            continue
+        if isinstance(value, dict):
+            return value
+    return {}

@@ -1,0 +1,283 @@
+"""From facts and a verdict to the page. The template holds the words that do not depend on the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness import __version__
+from harness.files import read_json, sha256_file, utc_stamp, write_atomic
+from harness.report import words
+from harness.report.charts import Mark, Moment, Range, range_plot, timeline
+from harness.report.facts import Facts, Row, read_document, read_facts
+from harness.report.grid import COLOURS, MEANINGS, SYMBOLS, GridRow, build_grid
+from harness.runs import RunFolder
+
+Verdict = Mapping[str, Any]
+PLOTTED_NODES = 12
+SYMBOL_OF = {"PASS": "✓", "FAIL": "✕", "REFUSED": "⊘", "UNPROVEN": "?"}
+COLOUR_OF = {"PASS": "good", "FAIL": "bad", "REFUSED": "warn", "UNPROVEN": "warn"}
+
+
+def write(folder: RunFolder, verdict: Verdict) -> None:
+    """Write ``report.html``, whole or not at all. Raises OSError."""
+    write_atomic(folder.report, render(folder, verdict))
+
+
+def render(folder: RunFolder, verdict: Verdict) -> str:
+    """The page of one run as text. ``verdict`` is a grading's JSON; an empty one is a run that was not graded.
+
+    Works for every verdict and for any part of a run: what is absent is said to be so.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("harness", "report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    for function in (words.milliseconds, words.count, words.mebibytes, words.cores, words.seconds, words.utc):
+        environment.filters[function.__name__] = function
+    return environment.get_template("page.html.j2").render(context(folder, verdict))
+
+
+def context(folder: RunFolder, verdict: Verdict) -> dict[str, Any]:
+    """Everything the template shows."""
+    facts = read_facts(folder)
+    word = str(verdict.get("verdict") or "NOT GRADED")
+    findings = all_findings(verdict)
+    grid = build_grid(facts.cells, facts.failures, verdict)
+    marks = happened(facts)
+    return {
+        "run": folder.run,
+        "word": word,
+        "symbol": SYMBOL_OF.get(word, "?"),
+        "colour": COLOUR_OF.get(word, "warn"),
+        "what": what_ran(folder, facts),
+        "line": verdict.get("verdict_line") or verdict_line(word, verdict),
+        "reason": verdict.get("reason"),
+        "next_steps": next_steps(folder.run, word, findings),
+        "tiles": tiles(facts, verdict),
+        "about": about(folder, facts),
+        "pins": sorted((read_document(folder, "pins.json").get("pins") or {}).items()),
+        "grid": grid,
+        "nodes": list(dict.fromkeys(cell.node for row in grid for cell in row.cells)),
+        "legend": [(SYMBOLS[state], COLOURS.get(state, "none"), state, MEANINGS[state]) for state in SYMBOLS],
+        "findings": findings,
+        "range_plot": ranges(grid),
+        "left_out": max(0, len({c["node"] for c in facts.cells}) - PLOTTED_NODES),
+        "timeline": over_time(facts, marks),
+        "marks": marks,
+        "thresholds": facts.thresholds,
+        "resources": facts.resources,
+        "rolls": facts.rolls,
+        "zeros": [{**zero, "proves": words.zero_bound(zero["requests"])} for zero in facts.zeros],
+        "notes": [*facts.notes, *(verdict.get("notes") or [])],
+        "receipts": receipts(folder),
+        "digests": digests(folder, verdict),
+        "gate_lines": verdict.get("lines") or [],
+        "made_at": utc_stamp(),
+        "version": __version__,
+    }
+
+
+def verdict_line(word: str, verdict: Verdict) -> str:
+    """The one line that a grading prints last, from its counts."""
+    counts = verdict.get("counts") or {}
+    numbers = " ".join(
+        f"{name}={counts[name]}"
+        for name in ("targets", "passed", "failed", "not_run", "backends", "lost_backends")
+        if counts.get(name) is not None
+    )
+    return f"VERDICT {word} {numbers}".rstrip()
+
+
+def all_findings(verdict: Verdict) -> list[Row]:
+    """Run findings first, then the targets' in plan order; what several targets have word for word is one row.
+
+    Each row has ``targets`` (empty: the run itself), ``node``, ``rule``, ``cause``, ``class``, ``count``, ``detail``.
+    """
+    found: list[tuple[str | None, Row]] = [(None, dict(finding)) for finding in verdict.get("run_findings") or []]
+    for target in verdict.get("targets") or []:
+        found += [(target.get("target"), dict(finding)) for finding in target.get("findings") or []]
+    rows: dict[tuple[Any, ...], Row] = {}
+    keys = ("rule", "node", "cause", "class", "count", "detail")
+    for target, finding in found:
+        values = {key: finding.get(key) for key in keys}
+        row = rows.setdefault((target is None, *map(str, values.values())), {"targets": [], **values})
+        if target is not None:
+            row["targets"].append(target)
+    return list(rows.values())
+
+
+def next_steps(run: str, word: str, findings: list[Row]) -> list[str]:
+    """What to do now, a sentence per broken rule in the order they were found."""
+    if word == "PASS":
+        return ["Nothing has to be done. To set it beside other runs: harness sql run-by-run"]
+    if word == "REFUSED":
+        return [
+            f"Nothing was judged: the evidence cannot be graded. Mend or restore what the reason names, "
+            f"then: harness gate {run}"
+        ]
+    if word != "FAIL":
+        return [f"Grade it: harness gate {run}"]
+    nodes: dict[str, set[str]] = {}
+    for finding in findings:
+        nodes.setdefault(str(finding["rule"]), set()).update({finding["node"]} - {None})
+    steps = [words.next_step(rule, names) for rule, names in nodes.items() if rule in words.NEXT_STEP]
+    return steps or [f"Read what the gate says: harness gate {run} --per-node"]
+
+
+def tiles(facts: Facts, verdict: Verdict) -> list[tuple[str, str, str]]:
+    """Name, number and a remark for the figures one looks for first."""
+    seen = [cell["http_2xx"] for cell in facts.cells if cell["http_2xx"] is not None]
+    planned = [cell["planned"] for cell in facts.cells if cell["planned"] is not None]
+    worst = max((c for c in facts.cells if c["p99_ns"] is not None), key=lambda c: c["p99_ns"], default=None)
+    late = max(
+        (c for c in facts.cells if c["send_delay_p99_ns"] is not None),
+        key=lambda c: c["send_delay_p99_ns"],
+        default=None,
+    )
+    classes = sorted({failure["class"] for failure in facts.failures})
+    rolled = sum(1 for roll in facts.rolls if roll["planned"] and roll["outcome"] == "ROLLED")
+    wanted = sum(1 for roll in facts.rolls if roll["planned"])
+    return [
+        (
+            "2xx answers",
+            words.count(sum(seen) if seen else None),
+            f"of {words.count(sum(planned))} planned" if planned else "plan not known",
+        ),
+        (
+            "failure classes",
+            ", ".join(classes) or ("none" if facts.cells else words.NOT_MEASURED),
+            "of the zero-failure set",
+        ),
+        ("lost engines", words.count((verdict.get("counts") or {}).get("lost_backends")), "went away during the load"),
+        ("slowest p99", words.milliseconds(worst["p99_ns"] if worst else None), _where(worst)),
+        ("send delay p99", words.milliseconds(late["send_delay_p99_ns"] if late else None), _where(late)),
+        ("planned rolls", f"{rolled} of {wanted}" if wanted else "none planned", "proxies and targets"),
+    ]
+
+
+def _where(cell: Row | None) -> str:
+    return f"{cell['target']} on {cell['node']}" if cell else "no statistic in the report"
+
+
+def about(folder: RunFolder, facts: Facts) -> list[tuple[str, str]]:
+    """What ran, as name and value."""
+    document = {**read_document(folder, "run.json"), **{k: v for k, v in facts.run.items() if v is not None}}
+    settings = document.get("settings") or {}
+    rate = document.get("rate_rps_per_node") or settings.get("rate")
+    nodes = document.get("backends") or settings.get("nodes")
+    known = [
+        ("profile", document.get("profile")),
+        ("fleet", document.get("fleet")),
+        (
+            "load",
+            f"{words.count(rate)} requests per second and node, {nodes} nodes, "
+            f"{document.get('targets_planned') or '?'} targets"
+            if rate and nodes
+            else None,
+        ),
+        ("duration", words.duration(document.get("duration_s") or settings.get("duration_s"))),
+        ("first dispatch", words.utc(document.get("started_at"))),
+        ("last answer", words.utc(document.get("ended_at"))),
+        ("faults put in", settings.get("fault") or "none"),
+        ("graded from", document.get("source")),
+        ("run created", words.utc(document.get("created_at"))),
+    ]
+    return [(name, str(value) if value is not None else words.NOT_MEASURED) for name, value in known]
+
+
+def what_ran(folder: RunFolder, facts: Facts) -> str:
+    """What ran, on one line; parts that are not known are left out here and named as such below."""
+    known = dict(about(folder, facts))
+    names = ("profile", "fleet", "load", "duration", "first dispatch")
+    return " · ".join(known[name] for name in names if known[name] != words.NOT_MEASURED)
+
+
+def ranges(grid: list[GridRow]) -> Any:
+    """The latency picture; with many nodes, the slowest of each target. None when nothing was measured."""
+    rows: list[Range] = []
+    for row in grid:
+        cells = row.cells
+        if len(cells) > PLOTTED_NODES:
+            slowest = sorted(cells, key=lambda cell: cell.numbers["p99_ns"] or 0, reverse=True)[:PLOTTED_NODES]
+            cells = [cell for cell in cells if cell in slowest]
+        rows += [
+            Range(
+                row.target,
+                cell.node,
+                cell.numbers["p50_ns"],
+                cell.numbers["p99_ns"],
+                cell.numbers["max_ns"],
+                failed=cell.colour == "bad",
+            )
+            for cell in cells
+        ]
+    return range_plot(rows) if any(row.p99_ns is not None for row in rows) else None
+
+
+def happened(facts: Facts) -> list[Mark]:
+    """Rolls and faults in the order of time, numbered as the pictures and tables show them."""
+    rolls = [(roll["at_s"], roll["kind"], f"{roll['kind']} {roll['name']}: {roll['outcome']}") for roll in facts.rolls]
+    faults = [(fault["at_s"], "fault", str(fault["detail"] or fault["outcome"])) for fault in facts.faults]
+    timed = sorted((entry for entry in [*rolls, *faults] if entry[0] is not None), key=lambda entry: entry[0])
+    return [
+        Mark(at_s, kind, number, f"{words.seconds(at_s)}: {text}") for number, (at_s, kind, text) in enumerate(timed, 1)
+    ]
+
+
+def over_time(facts: Facts, marks: list[Mark]) -> Any:
+    """The picture over the load, None without progress rows."""
+    if not facts.timeline or facts.worst_node is None:
+        return None
+    rate, backends = facts.run.get("rate_rps_per_node"), facts.run.get("backends")
+    planned_rps = float(rate * backends) if rate and backends else None
+    moments = [Moment(row["at_s"], row["p99_ns"], row["max_ns"], row["rate_2xx_rps"]) for row in facts.timeline]
+    return timeline(
+        moments, marks, duration_s=facts.run.get("duration_s") or 0.0, planned_rps=planned_rps, node=facts.worst_node
+    )
+
+
+def receipts(folder: RunFolder) -> list[Row]:
+    """One row per stage that has a receipt: what it came to, and the digest of the receipt itself."""
+    rows = []
+    for path in sorted(folder.stages.glob("*.json")):
+        try:
+            document = read_json(path)
+        except (OSError, ValueError):
+            document = None
+        if not isinstance(document, dict):
+            document = {}
+        rows.append(
+            {
+                "stage": document.get("stage") or path.stem,
+                "started_at": document.get("started_at"),
+                "ended_at": document.get("ended_at"),
+                "who": document.get("who"),
+                "summary": (document.get("outcome") or {}).get("summary"),
+                "inputs": len(document.get("inputs") or {}),
+                "outputs": len(document.get("outputs") or {}),
+                "sha256": sha256_file(path),
+            }
+        )
+    return rows
+
+
+def digests(folder: RunFolder, verdict: Verdict) -> list[tuple[str, str]]:
+    """The chain from the pins to the verdict, as name and SHA-256; an absent link is not measured."""
+    places = [
+        ("plan (plan.yaml)", [folder.evidence / "plan.yaml", folder.plan]),
+        ("pins (pins.json)", [folder.evidence / "pins.json", folder.pins]),
+        ("evidence (SHA256SUMS)", [folder.evidence / "SHA256SUMS"]),
+        ("report of the driver (report.json)", [folder.evidence / "report.json", folder.report_json]),
+        ("tables (index.json)", [folder.tables / "index.json"]),
+    ]
+    chain = []
+    for name, paths in places:
+        found = next((path for path in paths if path.is_file()), None)
+        chain.append((name, sha256_file(found) if found else words.NOT_MEASURED))
+    return [*chain, ("gate (all rules and their loader)", str(verdict.get("gate_sha256") or words.NOT_MEASURED))]

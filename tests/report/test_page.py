@@ -1,0 +1,190 @@
+"""The page of a run: made for every verdict, readable offline, and saying "not measured" where nothing was."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from harness.report import render, write
+from harness.runs import RunFolder
+from tests.report import made
+
+EVIL = "<script>alert('x')</script>"
+VOID = {"meta", "br", "img", "input", "link", "hr"}
+
+
+class Page(HTMLParser):
+    """Collects tags and text, and fails on tags that do not nest."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.words: list[str] = []
+        self.rows: list[list[str]] = []
+        self._open: list[str] = []
+        self.feed(text)
+        assert self._open == [], self._open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in {"td", "th"}:
+            self.rows[-1].append("")
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] == "style":
+            return
+        self.words.append(data.strip())
+        if any(tag in self._open for tag in ("td", "th")):
+            self.rows[-1][-1] = f"{self.rows[-1][-1]} {' '.join(data.split())}".strip()
+
+    @property
+    def text(self) -> str:
+        return " ".join(word for word in self.words if word)
+
+    def row(self, first: str) -> list[str]:
+        return next(row for row in self.rows if row and row[0].startswith(first))
+
+
+def page_of(runs: Path, tables: made.Tables, verdict: made.Row | None) -> Page:
+    folder = made.save_run(runs, "quick-1", tables, verdict)
+    return Page(render(folder, verdict or {}))
+
+
+@pytest.fixture
+def clean() -> made.Tables:
+    return made.clean_tables({"svc-1": 9, "uds-echo": 3}, ("node-a", "node-b"))
+
+
+def test_a_pass_says_what_passed_and_what_its_zeros_prove(tmp_path: Path, clean: made.Tables) -> None:
+    page = page_of(tmp_path, clean, made.verdict_of(clean, "quick-1"))
+    assert "PASS" in page.text and "Nothing has to be done" in page.text
+    assert page.row("svc-1 PASS")[1].startswith("✓ passed 540 of 540 p50")
+    assert page.row("http_5xx") == ["http_5xx", "0", "1,440", "below 2.1 × 10⁻³ of requests, with 95 % confidence"]
+    assert page.row("8 s")[:4] == ["8 s", "proxy", "node-a", "✓ ROLLED"]
+    assert page.row("engine-node-a")[4:] == ["0.031", "48.0 MiB", "48.0 MiB"]
+    assert page.tags.count("svg") > 2
+
+
+def test_a_lost_node_is_lost_on_every_target_and_unmeasured(tmp_path: Path, clean: made.Tables) -> None:
+    for backend in clean["backends"]:
+        if backend["node"] == "node-b":
+            backend.update(returned=False, in_error=True, error="gone", released_requests=None)
+    for name in ("counters", "statistics"):
+        clean[name] = [row for row in clean[name] if row["node"] != "node-b"]
+    lost = [made.finding(target, "node-b", "lost_backend", "driver", detail="gone") for target in ("svc-1", "uds-echo")]
+    page = page_of(tmp_path, clean, made.verdict_of(clean, "quick-1", "FAIL", findings=lost))
+    cell = page.row("svc-1 FAIL")[2]
+    assert cell.startswith("∅ lost 2xx not measured latency not measured send delay not measured")
+    assert page.row("svc-1 FAIL")[1].startswith("✓ passed 540")
+    assert page.row("svc-1 , uds-echo")[1:4] == ["node-b", "lost_backend", "driver"]  # one row for both targets
+    assert "engine-node-b.log" in page.text
+
+
+def test_a_failure_is_placed_on_its_cell_with_its_class(tmp_path: Path, clean: made.Tables) -> None:
+    place = {"exec_no": 1, "backend_no": 2, "backend": "127.0.1.2:7000", "node": "node-b"}
+    clean["counters"].append({**place, "counter": "benchmark.http_5xx", "value": 12})
+    findings = [made.finding("svc-1", "node-b", "failures", "mesh", "http_5xx", 12, "http_5xx=12")]
+    page = page_of(tmp_path, clean, made.verdict_of(clean, "quick-1", "FAIL", findings=findings))
+    assert page.row("svc-1 FAIL")[2].startswith("✕ failed 540 of 540 http_5xx 12")
+    assert page.row("svc-1 FAIL")[1].startswith("✓ passed")
+    assert page.row("uds-echo PASS")[2].startswith("✓ passed")
+    assert page.row("http_5xx")[1:4] == ["12", "1,440", "not zero"]
+
+
+def test_what_the_driver_did_is_not_shown_as_a_failed_mesh(tmp_path: Path, clean: made.Tables) -> None:
+    late = [made.finding("svc-1", "node-a", "driver_late", "driver", detail="p99 612 ms")]
+    page = page_of(tmp_path, clean, made.verdict_of(clean, "quick-1", "FAIL", findings=late))
+    assert page.row("svc-1 FAIL")[1].startswith("△ driver")
+
+
+def test_a_refused_run_has_its_reason_and_no_cell_is_called_passed(tmp_path: Path, clean: made.Tables) -> None:
+    verdict = made.verdict_of(clean, "quick-1", "REFUSED", f"report.json is not JSON {EVIL}")
+    page = page_of(tmp_path, clean, verdict)
+    assert f"report.json is not JSON {EVIL}" in page.text and "REFUSED" in page.text
+    assert page.row("svc-1 not graded")[1].startswith("· not measured")
+
+
+@pytest.mark.parametrize("word", ["PASS", "FAIL", "REFUSED", "UNPROVEN", None])
+def test_a_run_without_any_table_still_has_a_page(tmp_path: Path, word: str | None) -> None:
+    folder = RunFolder(tmp_path / "quick-1")
+    folder.root.mkdir()
+    verdict = {"verdict": word, "reason": "nothing was saved", "counts": {}, "targets": []} if word else {}
+    page = Page(render(folder, verdict))
+    assert (word or "NOT GRADED") in page.text
+    assert "Not measured: there is no table of this run" in page.text
+
+
+def test_a_torn_table_is_named_and_the_rest_is_shown(tmp_path: Path, clean: made.Tables) -> None:
+    folder = made.save_run(tmp_path, "quick-1", clean, None)
+    path = folder.tables / "resources.parquet"
+    path.write_bytes(path.read_bytes()[:-20])
+    page = Page(render(folder, made.verdict_of(clean, "quick-1")))
+    assert "resources.parquet" in page.text and page.row("svc-1 PASS")[1].startswith("✓ passed")
+
+
+def test_an_unknown_counter_is_not_measured_and_proves_nothing(tmp_path: Path, clean: made.Tables) -> None:
+    clean["capabilities"] = [{"counter": "benchmark.http_inflight_lost", "counted": False}]
+    page = page_of(tmp_path, clean, made.verdict_of(clean, "quick-1"))
+    assert page.row("http_inflight_lost")[1:] == ["not measured", "1,440", "not measured"]
+
+
+def test_one_node_that_does_not_say_what_it_released_leaves_the_sum_unknown(tmp_path: Path, clean: made.Tables) -> None:
+    clean["backends"][0]["released_requests"] = None
+    page = page_of(tmp_path, clean, made.verdict_of(clean, "quick-1"))
+    assert page.row("http_5xx")[1:] == ["0", "not measured", "not measured"]
+
+
+def test_a_planned_roll_that_never_happened_is_shown_as_such(tmp_path: Path, clean: made.Tables) -> None:
+    clean["events"] = clean["events"][:1]
+    page = page_of(tmp_path, clean, made.verdict_of(clean, "quick-1"))
+    assert page.row("41 s")[:5] == ["41 s", "proxy", "node-b", "✕ NOT ROLLED", "not measured"]
+
+
+def test_names_from_the_data_are_text_and_never_markup(tmp_path: Path) -> None:
+    tables = made.clean_tables({EVIL: 9}, (EVIL + "n", "node-b"))
+    tables["events"][0].update(detail=EVIL, name=EVIL)
+    findings = [made.finding(EVIL, EVIL + "n", EVIL, EVIL, EVIL, 1, EVIL)]
+    verdict = made.verdict_of(tables, "quick-1", "FAIL", EVIL, findings, [made.finding(EVIL, None, EVIL, detail=EVIL)])
+    folder = made.save_run(tmp_path, "quick-1", tables, {**verdict, "lines": [EVIL]})
+    text = render(folder, {**verdict, "lines": [EVIL]})
+    assert "script" not in Page(text).tags
+    assert "<script" not in text
+
+
+def test_the_page_needs_no_network_and_no_script(tmp_path: Path, clean: made.Tables) -> None:
+    text = render(made.save_run(tmp_path, "quick-1", clean, None), made.verdict_of(clean, "quick-1"))
+    assert not re.search(r"https?://|src=|@import|url\(|<link|<script|<iframe|\son\w+=", text)
+
+
+def test_the_same_tables_and_verdict_give_the_same_page(tmp_path: Path, clean: made.Tables) -> None:
+    folder = made.save_run(tmp_path, "quick-1", clean, None)
+    verdict = made.verdict_of(clean, "quick-1")
+    once, twice = (re.sub(r"Made \S+ by", "", render(folder, verdict)) for _ in range(2))
+    assert once == twice
+
+
+def test_writing_the_page_leaves_one_whole_file(tmp_path: Path, clean: made.Tables) -> None:
+    folder = made.save_run(tmp_path, "quick-1", clean, None)
+    write(folder, made.verdict_of(clean, "quick-1"))
+    assert folder.report.read_text().rstrip().endswith("</html>")
+    assert not list(folder.root.glob(".*tmp"))
+
+
+def test_with_many_nodes_only_the_slowest_are_drawn_and_the_page_says_so(tmp_path: Path) -> None:
+    tables = made.clean_tables({"svc-1": 1}, [f"node-{i}" for i in range(20)], duration_s=10)
+    page = page_of(tmp_path, tables, made.verdict_of(tables, "quick-1"))
+    assert "12 slowest of 20 nodes are drawn" in page.text
+    assert len(page.row("svc-1")) == 21
