@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,7 @@ from harness.sortie.durations import format_duration_ms
 from harness.sortie.report import EXECUTION_CAP, BackendError, BackendResult
 
 RETRY_S = 0.2
+KEPT_INTERVALS = 3600  # an hour of one-second intervals, should nobody take them
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Slot:
     label: str
     backend: str
     counters: dict[str, int] = field(default_factory=dict)
-    intervals: list[Interval] = field(default_factory=list)
+    intervals: deque[Interval] = field(default_factory=lambda: deque(maxlen=KEPT_INTERVALS))
     result: BackendResult | None = None
     error: BackendError | None = None
     ended_s: float | None = None

@@ -95,6 +95,5 @@ def _refusal(links: Sequence[EngineLink]) -> str | None:
     for link in links:
         for slot in link.slots.values():
             if slot.error and slot.error.refused:
-                cap = "refused a start because the engine is at its execution cap"
-                return f"backend {link.backend} {cap}: {slot.error.error}"
+                return f"backend {link.backend} refused a start because the engine is at its execution cap"
     return None

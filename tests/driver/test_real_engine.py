@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import json
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -170,6 +171,18 @@ def test_an_engine_with_too_few_slots_refuses_and_nothing_of_the_scenario_runs(f
     for execution in read_json(fleet.live / "report.json")["executions"]:
         assert execution["refused"] == "execution_cap"
         assert "refused a start because the engine is at" in execution["error"]
+
+
+def test_a_full_disk_ends_the_load_with_one_sentence_and_exit_4(fleet: Fleet) -> None:
+    fleet.engines()
+    driver = fleet.drive(30)
+    until_sent(fleet)
+    resource.prlimit(driver.pid, resource.RLIMIT_FSIZE, (1000, 1000))  # a write past it fails as on a full disk
+    _, errors = driver.communicate(timeout=40)
+    assert driver.returncode == 4
+    assert errors.count("\n") == 1
+    assert "cannot be written (File too large)" in errors
+    assert not (fleet.live / "report.json").exists()
 
 
 def until_sent(fleet: Fleet) -> None:
