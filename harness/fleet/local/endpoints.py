@@ -35,14 +35,15 @@ async def endpoints_in_use(admin: Path, target: str) -> set[str]:
     """The addresses a proxy sends ``target``'s requests to, in our form. Raises OSError when the proxy is silent."""
     clusters = await get_json(admin, "/clusters?format=json")
     return {
-        _our_form(host["address"])
+        our_form(host["address"])
         for cluster in clusters["cluster_statuses"]
         if cluster["name"] == target
         for host in cluster.get("host_statuses", [])
     }
 
 
-def _our_form(address: dict[str, Any]) -> str:
+def our_form(address: dict[str, Any]) -> str:
+    """Inverse of ``socket_address``."""
     if "pipe" in address:
         return f"unix:{address['pipe']['path']}"
     return f"{address['socket_address']['address']}:{address['socket_address']['port_value']}"

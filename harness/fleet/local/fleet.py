@@ -101,7 +101,8 @@ class LocalFleet:
             gone = not alive(supervisor)  # asked first: what it wrote last is then there to read
             document = self._document()
             state = document.get("state")
-            if state in ("ready", "loading", "draining"):
+            # a fleet that fails to start drains too, and is waited for until its reason is there
+            if state in ("ready", "loading") or (state == "draining" and document.get("load_asked_at")):
                 return document
             if gone:
                 raise FleetError(self._why_gone(document))

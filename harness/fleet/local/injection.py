@@ -36,7 +36,6 @@ class Injection:
         self._proxies = proxies
         self._targets = targets
         self._engines = engines
-        self._log = LineLog(ground.config.live / "faults.log")
         self._doers: dict[str, Callable[[Fault], Awaitable[str]]] = {
             "kill-engine": self._kill_engine,
             "freeze-engine": self._freeze_engine,
@@ -53,21 +52,24 @@ class Injection:
 
     async def run(self, faults: list[Fault], load_start_unix_s: float) -> None:
         """Do them all; returns when the last is over. Raises OSError when faults.log cannot be written."""
-        async with asyncio.TaskGroup() as group:
-            for fault in faults:
-                group.create_task(self._do(fault, load_start_unix_s + fault.at_s))
+        log = LineLog(self._ground.config.live / "faults.log")
+        try:
+            async with asyncio.TaskGroup() as group:
+                for fault in faults:
+                    group.create_task(self._do(fault, load_start_unix_s + fault.at_s, log))
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from errors
+        finally:
+            log.close()
 
-    async def _do(self, fault: Fault, at_unix_s: float) -> None:
+    async def _do(self, fault: Fault, at_unix_s: float, log: LineLog) -> None:
         await asyncio.sleep(max(0.0, at_unix_s - time.time()))
-        self._say(fault, "begins")
+        log.write(f"{utc_stamp()} FAULT {fault.text} : begins")
         try:
             effect = await self._doers[fault.verb](fault)
         except FleetError as error:
             effect = f"failed: {error}"
-        self._say(fault, effect)
-
-    def _say(self, fault: Fault, what: str) -> None:
-        self._log.write(f"{utc_stamp()} FAULT {fault.text} : {what}")
+        log.write(f"{utc_stamp()} FAULT {fault.text} : {effect}")
 
     async def _kill_engine(self, fault: Fault) -> str:
         child = _part(self._engines[fault.name].child, fault)

@@ -5,6 +5,7 @@ Only processes whose pid and start time were recorded, or whose environment carr
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ def sweep(config: LocalConfig) -> list[str]:
     fleet = read_fleet(config.folder.fleet_json)
     done: list[str] = []
     supervisor = supervisor_of(fleet)
-    if supervisor and alive(supervisor):
+    if supervisor and alive(supervisor) and supervisor.pid != os.getpid():
         end([supervisor], grace_s=SUPERVISOR_GRACE_S)  # it ends its own parts in order
         done.append(f"ended the supervisor, pid {supervisor.pid}")
     names = recorded_processes(fleet)
