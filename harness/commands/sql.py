@@ -36,7 +36,7 @@ def sql(
       harness sql "SELECT run, max(p99) / 1e6 AS p99_ms FROM statistics
                    WHERE statistic = 'benchmark_http_client.latency_2xx' GROUP BY run" --format csv
     """
-    from harness.history.database import ask, open_database, prepare, run_roots
+    from harness.history.database import ask, ask_arrow, open_database, run_roots
 
     if as_json and form not in (None, "json"):
         raise click.UsageError("--json and --format name different forms")
@@ -53,8 +53,7 @@ def sql(
         for sentence in database.quarantined:
             click.echo(f"harness: {printable(sentence)}", err=True)
         if form == "parquet":
-            prepare(database, text, values)
-            sys.stdout.buffer.write(_parquet(database.connection.to_arrow_table()))
+            sys.stdout.buffer.write(_parquet(ask_arrow(database, text, values)))
             return None
         columns, rows = ask(database, text, values)
     columns = unique(columns)

@@ -24,6 +24,7 @@ from harness.store.schemas import TABLES
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow
 
 VERDICTS = "verdicts"
 """The newest grading of each run, a table beside the Parquet ones; see ``load_verdicts``."""
@@ -85,19 +86,33 @@ def ask(
     database: Database, sql: str, parameters: Mapping[str, object] | None = None
 ) -> tuple[list[str], list[tuple[object, ...]]]:
     """Column names and rows of one SELECT. Raises UsageError for anything else and for SQL that does not work."""
-    prepare(database, sql, parameters)
-    return [column[0] for column in database.connection.description or []], database.connection.fetchall()
+    with _in_a_sentence():
+        _check_select(database, sql)
+        cursor = database.connection.execute(sql, dict(parameters or {}))
+        return [column[0] for column in cursor.description or []], cursor.fetchall()
 
 
-def prepare(database: Database, sql: str, parameters: Mapping[str, object] | None = None) -> None:
-    """Run one SELECT and leave its result on the connection. Raises UsageError as ``ask`` does."""
+def ask_arrow(database: Database, sql: str, parameters: Mapping[str, object] | None = None) -> pyarrow.Table:
+    """``ask``, as an Arrow table."""
+    with _in_a_sentence():
+        _check_select(database, sql)
+        return database.connection.sql(sql, params=dict(parameters or {})).to_arrow_table()
+
+
+def _check_select(database: Database, sql: str) -> None:
+    import duckdb
+
+    kinds = [statement.type for statement in database.connection.extract_statements(sql)]
+    if kinds != [duckdb.StatementType.SELECT]:
+        raise UsageError("only one SELECT can be asked here: nothing is changed, written, attached or installed")
+
+
+@contextmanager
+def _in_a_sentence() -> Iterator[None]:
     import duckdb
 
     try:
-        statements = database.connection.extract_statements(sql)
-        if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
-            raise UsageError("only one SELECT can be asked here: nothing is changed, written, attached or installed")
-        database.connection.execute(sql, dict(parameters or {}))
+        yield
     except duckdb.PermissionException as error:
         raise UsageError(f"only the runs' own tables can be read here: {_first_line(error)}") from None
     except duckdb.Error as error:

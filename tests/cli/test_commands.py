@@ -1,0 +1,237 @@
+"""What each command prints, over runs made by hand."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.cli import main
+from harness.commands.output import csv_text, text_table
+from harness.files import sha256_file, write_json
+from harness.gate.store import stored
+from harness.runs import RunFolder
+from tests.report import made
+
+NODES = ("node-a", "node-b")
+
+
+def index(folder: RunFolder, refused: str | None = None) -> None:
+    tables = {path.stem: {"rows": 1, "sha256": sha256_file(path)} for path in folder.tables.glob("*.parquet")}
+    write_json(folder.tables / "index.json", {"schema": 1, "run": folder.run, "refused": refused, "tables": tables})
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """quick-1 is clean and was graded; bad-1 had 12 503s on node-b and was not."""
+    clean = made.clean_tables({"svc-1": 9, "uds-echo": 3}, NODES)
+    index(made.save_run(tmp_path / "runs", "quick-1", clean, made.verdict_of(clean, "quick-1")))
+    bad = made.clean_tables({"svc-1": 9, "uds-echo": 3}, NODES)
+    place = {"exec_no": 1, "backend_no": 2, "backend": "127.0.1.2:7000", "node": "node-b"}
+    bad["counters"].append({**place, "counter": "benchmark.http_5xx", "value": 12})
+    index(made.save_run(tmp_path / "runs", "bad-1", bad, None))
+    monkeypatch.setenv("HARNESS_RUNS", str(tmp_path / "runs"))
+    return tmp_path / "runs"
+
+
+def say(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = main(words)
+    output, error = capsys.readouterr()
+    return code, output, error
+
+
+# gate
+
+
+def test_gate_prints_the_lines_and_exits_by_the_verdict(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, output, _ = say(capsys, "gate", "quick-1")
+    assert code == 0
+    assert output.splitlines()[-1].startswith("VERDICT PASS targets=2 passed=2 failed=0")
+    code, output, _ = say(capsys, "gate", "bad-1", "--per-node")
+    assert code == 1
+    assert output.splitlines()[-1].startswith("VERDICT FAIL targets=2 passed=1 failed=1")
+    assert "NODE  svc-1  node-b  http_2xx=540/540" in output and "http_5xx=12" in output
+
+
+def test_gate_as_json_is_one_object(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, output, _ = say(capsys, "gate", "bad-1", "--json")
+    document = json.loads(output)
+    assert (code, document["verdict"], document["counts"]["failed"]) == (1, "FAIL", 1)
+    finding = next(f for f in document["targets"][0]["findings"] if f["rule"] == "failures")
+    assert (finding["node"], finding["class"], finding["count"], finding["cause"]) == ("node-b", "http_5xx", 12, "mesh")
+
+
+def test_every_grading_is_kept(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        say(capsys, "gate", "bad-1")
+    assert len(stored(RunFolder(runs / "bad-1").verdicts)) == 2
+    assert json.loads(say(capsys, "runs", "--json")[1])["runs"][1]["verdict"] == "FAIL"
+
+
+def test_evidence_that_made_no_tables_is_refused_with_the_reason(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = RunFolder(runs / "quick-1")
+    index(folder, refused="report.json is not JSON")
+    code, output, _ = say(capsys, "gate", "quick-1", "--json")
+    document = json.loads(output)
+    assert (code, document["verdict"], document["reason"]) == (2, "REFUSED", "report.json is not JSON")
+    code, output, _ = say(capsys, "gate", "quick-1")
+    assert code == 2 and "report.json is not JSON" in output and "VERDICT" not in output
+
+
+@pytest.mark.parametrize("table", ["counters", "runs", "plan_targets"])
+def test_a_table_that_was_changed_is_refused(runs: Path, table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = runs / "quick-1" / "tables" / f"{table}.parquet"
+    path.write_bytes((runs / "bad-1" / "tables" / f"{table}.parquet").read_bytes())
+    code, output, _ = say(capsys, "gate", "quick-1")
+    assert code == 2 and f"{table}.parquet is not what was made from the evidence" in output
+
+
+def test_a_run_without_tables_is_told_how_to_get_them(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (runs / "quick-1" / "tables" / "index.json").unlink()
+    code, output, error = say(capsys, "gate", "quick-1")
+    assert (code, output) == (2, "") and "./doit tables:quick-1" in error and error.count("\n") == 1
+
+
+# report
+
+
+def test_report_writes_the_page_and_prints_its_path(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, output, _ = say(capsys, "report", "quick-1")
+    page = Path(output.strip())
+    assert code == 0 and page == runs / "quick-1" / "report.html" and "PASS" in page.read_text()
+    code, output, _ = say(capsys, "report", "bad-1", "--json")
+    assert json.loads(output) == {
+        "schema": 1,
+        "run": "bad-1",
+        "verdict": None,
+        "report": str(runs / "bad-1/report.html"),
+    }
+    assert "NOT GRADED" in (runs / "bad-1" / "report.html").read_text()
+
+
+# runs
+
+
+def test_runs_lists_state_and_verdict(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (runs / "empty-1").mkdir()
+    code, output, _ = say(capsys, "runs")
+    lines = {line.split()[0]: line.split() for line in output.splitlines()[2:]}
+    assert code == 0
+    assert lines["quick-1"][4:6] == ["graded", "PASS"]
+    assert lines["bad-1"][4:6] == ["created", "-"]
+    assert lines["empty-1"][4:6] == ["unreadable", "-"]
+
+
+def test_an_empty_folder_says_what_makes_a_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARNESS_RUNS", str(tmp_path / "none"))
+    code, output, _ = say(capsys, "runs")
+    assert code == 0 and "./doit soak" in output
+    assert json.loads(say(capsys, "runs", "--json")[1]) == {"schema": 1, "runs": []}
+
+
+# sql
+
+
+def test_sql_answers_in_four_forms(
+    runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    query = "SELECT run, targets_planned AS n, log_summary FROM runs ORDER BY run"
+    assert say(capsys, "sql", query)[1].splitlines()[2:] == ["bad-1    2  NULL", "quick-1  2  NULL"]
+    assert say(capsys, "sql", query, "--format", "csv")[1] == "run,n,log_summary\nbad-1,2,\nquick-1,2,\n"
+    expected = [{"run": run, "n": 2, "log_summary": None} for run in ("bad-1", "quick-1")]
+    assert json.loads(say(capsys, "sql", query, "--json")[1]) == expected
+    binary = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(binary))
+    assert main(["sql", query, "--format", "parquet"]) == 0
+    import pyarrow.parquet
+
+    assert pyarrow.parquet.read_table(io.BytesIO(binary.getvalue())).to_pylist() == expected
+
+
+def test_sql_names_and_lists_its_questions(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, output, _ = say(capsys, "sql", "--list")
+    assert code == 0 and "run-by-run" in output and "counters" in output and "cells" in output
+    listed = json.loads(say(capsys, "sql", "--list", "--json")[1])
+    assert {query["name"] for query in listed["queries"]} >= {
+        "run-by-run",
+        "targets",
+        "compare",
+        "resources",
+        "slowest",
+    }
+    code, output, _ = say(capsys, "sql", "slowest", "--param", "limit=1", "--format", "csv")
+    assert code == 0 and len(output.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["no-such-question"], "no question named no-such-question"),
+        (["slowest", "--param", "limti=1"], "has no parameter limti"),
+        (["compare", "--param", "run=quick-1"], "needs --param base="),
+        (["compare", "--param", "run=quick-1", "--param", "base=quick-9"], "there is no run quick-9"),
+        (["slowest", "--param", "limit"], "not NAME=VALUE"),
+        (["slowest", "--param", "limit=many"], "does not work"),
+        (["SELECT * FROM nowhere"], "does not work"),
+        (["COPY (SELECT 1) TO 'x.csv'"], "only one SELECT"),
+        (["SELECT 1 AS a", "--json", "--format", "csv"], "different forms"),
+    ],
+)
+def test_a_question_that_cannot_be_asked_is_one_sentence_and_3(
+    runs: Path, words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, output, error = say(capsys, "sql", *words)
+    assert (code, output) == (3, "") and sentence in error and error.count("\n") == 1
+
+
+def test_a_torn_file_is_named_on_stderr_and_the_rest_answers(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = runs / "bad-1" / "tables" / "runs.parquet"
+    path.write_bytes(path.read_bytes()[:-5])
+    code, output, error = say(capsys, "sql", "SELECT run FROM runs", "--format", "csv")
+    assert (code, output) == (0, "run\nquick-1\n") and str(path) in error
+
+
+def test_columns_of_one_name_lose_no_value(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert json.loads(say(capsys, "sql", "SELECT 1 AS a, 2 AS a", "--json")[1]) == [{"a": 1, "a_2": 2}]
+
+
+@given(st.lists(st.lists(st.none() | st.text() | st.integers() | st.floats(), min_size=2, max_size=2)))
+def test_a_table_has_one_line_per_row_whatever_it_holds(rows: list[list[Any]]) -> None:
+    assert len(text_table(["a", "b"], rows).split("\n")) == len(rows) + 2
+
+
+@given(st.lists(st.lists(st.none() | st.text(alphabet='ab",\n\r ;'), min_size=2, max_size=2)))
+def test_csv_comes_back_as_it_was(rows: list[list[str | None]]) -> None:
+    import csv
+
+    back = list(csv.reader(io.StringIO(csv_text(["a", "b"], rows), newline="")))
+    assert back[1:] == [[value or "" for value in row] for row in rows]
+
+
+# explain
+
+
+def test_explain_says_what_a_rule_asserts(capsys: pytest.CaptureFixture[str]) -> None:
+    code, output, _ = say(capsys, "explain", "off_plan")
+    assert code == 0 and "within 5 %" in output and "28_off_plan.sql" in output
+    assert "SELECT" in say(capsys, "explain", "off_plan", "--sql")[1]
+    assert json.loads(say(capsys, "explain", "off_plan", "--json")[1])["rule"] == "off_plan"
+
+
+def test_explain_lists_every_rule_and_helps_with_a_typo(capsys: pytest.CaptureFixture[str]) -> None:
+    from harness.gate.load import load_gates
+
+    output = say(capsys, "explain")[1]
+    assert [line.split()[0] for line in output.splitlines()] == [gate.rule for gate in load_gates()]
+    code, _, error = say(capsys, "explain", "lost_backed")
+    assert code == 3 and "did you mean lost_backend?" in error

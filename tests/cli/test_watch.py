@@ -1,0 +1,94 @@
+"""``harness watch``: looks at the files of a load until it ends, and never waits without an end."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+from harness.commands import watch
+from harness.files import write_json
+from harness.processes import identify, own_identity
+from harness.runs import RunFolder
+
+SEEN = {
+    "elapsed_s": 12.0,
+    "duration_s": 60,
+    "planned": 18000,
+    "http_2xx": 3590,
+    "failures": {"http_5xx": 10, "stream_resets": 0},
+    "backends": {"127.0.1.1:7000": {"silent_s": 0.4}, "127.0.1.2:7000": {"silent_s": 31.0}},
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
+    found = RunFolder(tmp_path / "quick-1")
+    found.live.mkdir(parents=True)
+    monkeypatch.setenv("HARNESS_RUNS", str(tmp_path))
+    monkeypatch.setattr(watch, "LOOK_EVERY_S", 0.02)
+    monkeypatch.setattr(watch, "PLAIN_EVERY_S", 0.0)
+    return found
+
+
+def claim(folder: RunFolder, ends_unix_s: float) -> None:
+    write_json(folder.load_json, {**own_identity().to_json(), "ends_unix_s": ends_unix_s})
+
+
+def test_a_line_tells_time_answers_failures_and_silence() -> None:
+    assert watch.describe(SEEN) == (
+        "12 of 60 s · 2xx 3,590 of 18,000 · failures http_5xx 10 · silent 127.0.1.2:7000 (31 s)"
+    )
+    assert watch.describe({}) == "? of ? s · 2xx ? of ? · failures none"
+
+
+def test_it_follows_a_load_to_its_end(folder: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    claim(folder, time.time() + 60)
+    write_json(folder.progress_json, SEEN)
+    ending = threading.Timer(0.3, lambda: folder.report_json.write_text("{}"))
+    ending.start()
+    assert main(["watch", "quick-1"]) == 0
+    ending.join()
+    output = capsys.readouterr().out
+    assert "2xx 3,590 of 18,000" in output and "harness gate quick-1" in output
+
+
+def test_a_driver_that_died_ends_the_watch(folder: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    child = subprocess.Popen(["sleep", "60"])
+    identity = identify(child.pid)
+    assert identity is not None
+    child.kill()
+    child.wait()
+    write_json(folder.load_json, {**identity.to_json(), "ends_unix_s": time.time() + 60})
+    assert main(["watch", "quick-1"]) == 0
+    assert "ended without a report" in capsys.readouterr().out
+
+
+def test_it_gives_up_when_the_time_is_up(folder: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["watch", "quick-1", "--timeout-s", "0.1"]) == 4
+    assert "the load is not started" in capsys.readouterr().err
+
+
+def test_it_gives_up_by_itself_after_the_load_should_have_ended(folder: RunFolder) -> None:
+    claim(folder, time.time() - watch.END_MARGIN_S - 1)
+    assert main(["watch", "quick-1"]) == 4
+
+
+def test_json_is_one_look(folder: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    claim(folder, time.time() + 60)
+    write_json(folder.progress_json, SEEN)
+    assert main(["watch", "quick-1", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["state"], document["progress"]["http_2xx"]) == ("running", 3590)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"elapsed_s": null}'])
+def test_a_progress_file_that_is_no_such_thing_is_no_error(folder: RunFolder, text: str) -> None:
+    folder.progress_json.write_text(text)
+    folder.report_json.write_text("{}")
+    assert main(["watch", "quick-1"]) == 0

@@ -1,0 +1,167 @@
+"""SQL across runs: only the runs' tables can be seen, nothing can be changed, and a bad file is named and left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.errors import UsageError
+from harness.history import database
+from harness.history.database import ask, open_database, run_roots
+from tests.report import made
+
+SMALL = {"svc-1": 9, "uds-echo": 3}
+COUNT = "SELECT run, count(*) FROM counters GROUP BY run ORDER BY run"
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Two runs with a verdict each; the second is twice as slow."""
+    folder = tmp_path / "runs"
+    for run, slow in (("quick-1", 1.0), ("quick-2", 2.0)):
+        tables = made.clean_tables(SMALL, ("node-a", "node-b"), slow=slow)
+        made.save_run(folder, run, tables, made.verdict_of(tables, run))
+    return folder
+
+
+def answer(runs: Path, sql: str, **parameters: str) -> list[tuple[object, ...]]:
+    with open_database(run_roots(runs), sql) as opened:
+        return ask(opened, sql, parameters)[1]
+
+
+def test_every_run_is_in_one_table(runs: Path) -> None:
+    assert answer(runs, COUNT) == [("quick-1", 4), ("quick-2", 4)]
+
+
+def test_a_parameter_is_bound_and_never_read_as_sql(runs: Path) -> None:
+    query = "SELECT count(*) FROM counters WHERE run = $run"
+    assert answer(runs, query, run="quick-1") == [(4,)]
+    assert answer(runs, query, run="' OR 1=1 --") == [(0,)]
+
+
+def test_times_come_out_as_utc(runs: Path) -> None:
+    assert answer(runs, "SELECT min(started_at) FROM executions") == [(made.T0.replace(tzinfo=None),)]
+
+
+def test_the_views_of_the_gate_can_be_asked_too(runs: Path) -> None:
+    assert answer(runs, "SELECT count(*) FROM cells WHERE survivor") == [(8,)]
+
+
+def test_the_newest_verdict_of_each_run_is_a_table(runs: Path) -> None:
+    assert answer(runs, "SELECT run, verdict, targets, lost_backends FROM verdicts ORDER BY run") == [
+        ("quick-1", "PASS", 2, 0),
+        ("quick-2", "PASS", 2, 0),
+    ]
+
+
+def test_a_refused_run_has_a_verdict_without_counts(runs: Path) -> None:
+    tables = made.clean_tables(SMALL)
+    made.save_run(runs, "quick-3", tables, made.verdict_of(tables, "quick-3", "REFUSED", "torn"))
+    assert answer(runs, "SELECT verdict, reason, targets FROM verdicts WHERE run = 'quick-3'") == [
+        ("REFUSED", "torn", None)
+    ]
+
+
+@pytest.mark.parametrize("in_memory_bytes", [1 << 30, 0], ids=["in memory", "scanned through Arrow"])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "COPY (SELECT 1) TO '{runs}/stolen.csv'",
+        "COPY counters TO '{runs}/quick-1/tables/counters.parquet'",
+        "WITH x AS (COPY (SELECT 1) TO '{runs}/stolen.csv') SELECT * FROM x",
+        "WITH x AS (COPY (SELECT 1) TO '/dev/stdout') SELECT * FROM x",
+        "EXPLAIN ANALYZE COPY (SELECT 1) TO '{runs}/stolen.csv'",
+        "EXPORT DATABASE '{runs}/stolen'",
+        "ATTACH '{runs}/stolen.db'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SELECT * FROM read_text('/etc/hostname')",
+        "SELECT * FROM read_text('{runs}/quick-1/run.json')",
+        "SELECT * FROM read_parquet('{runs}/quick-1/tables/counters.parquet')",
+        "SELECT * FROM '{runs}/quick-1/tables/counters.parquet'",
+        "SELECT * FROM glob('/*')",
+        "SELECT * FROM read_csv('/proc/self/environ')",
+        "SET enable_external_access = true",
+        "SET threads = 1",
+        "PRAGMA enable_profiling",
+        "CREATE TABLE mine (a INTEGER)",
+        "DROP TABLE counters",
+        "DELETE FROM counters",
+        "INSERT INTO counters SELECT * FROM counters",
+        "WITH x AS (DELETE FROM counters RETURNING *) SELECT * FROM x",
+        "CREATE SECRET (TYPE s3)",
+        "SELECT 1; SELECT 2",
+        "ROLLBACK",
+        "CALL pragma_version()",
+        "",
+        "-- nothing",
+        "this is no SQL",
+        "SELECT no_such_column FROM counters",
+    ],
+)
+def test_anything_but_a_select_over_the_tables_is_refused(
+    runs: Path, sql: str, in_memory_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "IN_MEMORY_BYTES", in_memory_bytes)
+    before = {path: path.read_bytes() for path in runs.rglob("*") if path.is_file()}
+    with pytest.raises(UsageError):
+        answer(runs, sql.format(runs=runs))
+    assert {path: path.read_bytes() for path in runs.rglob("*") if path.is_file()} == before
+
+
+def test_a_local_variable_of_python_is_no_table(runs: Path) -> None:
+    secret = [1, 2, 3]
+    with pytest.raises(UsageError):
+        answer(runs, "SELECT * FROM secret")
+    assert secret
+
+
+def test_large_tables_are_scanned_and_answer_the_same(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    query = 'SELECT run, max(elapsed_s), min("at"), sum(http_2xx) FROM progress GROUP BY run ORDER BY run'
+    in_memory = answer(runs, query)
+    monkeypatch.setattr(database, "IN_MEMORY_BYTES", 0)
+    assert answer(runs, query) == in_memory
+
+
+@pytest.mark.parametrize("damage", ["torn", "empty", "no Parquet", "torn inside", "foreign"])
+def test_a_bad_file_is_named_and_the_other_runs_answer(runs: Path, damage: str) -> None:
+    path = runs / "quick-1" / "tables" / "counters.parquet"
+    whole = path.read_bytes()
+    if damage == "foreign":
+        import duckdb
+
+        duckdb.sql(f"COPY (SELECT 'quick-1' AS run, 1.5 AS value) TO '{path}' (FORMAT parquet)")
+    else:
+        bad = {
+            "torn": whole[:-9],
+            "empty": b"",
+            "no Parquet": b"hello",
+            "torn inside": whole[:4] + b"\xff" * 200 + whole[204:],
+        }
+        path.write_bytes(bad[damage])
+    with open_database(run_roots(runs), COUNT) as opened:
+        assert ask(opened, COUNT)[1] == [("quick-2", 4)]
+        assert len(opened.quarantined) == 1 and str(path) in opened.quarantined[0]
+
+
+def test_a_column_that_an_older_run_lacks_is_unknown_and_not_zero(runs: Path) -> None:
+    import duckdb
+
+    path = runs / "quick-1" / "tables" / "progress.parquet"
+    old = runs / "old.parquet"
+    duckdb.read_parquet(str(path)).project("* EXCLUDE (failures)").write_parquet(str(old))
+    old.replace(path)
+    query = "SELECT run, count(*) > 0, sum(failures) FROM progress GROUP BY run ORDER BY run"
+    assert answer(runs, query) == [("quick-1", True, None), ("quick-2", True, 0)]
+
+
+def test_no_runs_at_all_are_empty_tables(tmp_path: Path) -> None:
+    assert answer(tmp_path / "none", "SELECT count(*) FROM runs") == [(0,)]
+
+
+def test_published_runs_stand_beside_our_own(runs: Path) -> None:
+    (runs / "quick-2").rename(runs / "kept")
+    (runs / "published").mkdir()
+    (runs / "kept").rename(runs / "published" / "quick-2")
+    assert answer(runs, COUNT) == [("quick-1", 4), ("quick-2", 4)]

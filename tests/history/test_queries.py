@@ -1,0 +1,131 @@
+"""The named questions: each file says what it asks, and each answers what a person would have worked out by hand."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.errors import UsageError
+from harness.history.database import ask, open_database, run_roots
+from harness.history.queries import named_queries, parse_query
+from tests.report import made
+
+NODES = ("node-a", "node-b")
+
+
+def answer(runs: Path, name: str, **given: str) -> list[dict[str, Any]]:
+    query = named_queries("history")[name]
+    with open_database(run_roots(runs), query.sql) as opened:
+        columns, rows = ask(opened, query.sql, query.bind(given))
+    return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """quick-1 is clean; in quick-2 node-b is lost and svc-1 got 12 503s on node-a, at twice the latency."""
+    clean = made.clean_tables({"svc-1": 9, "uds-echo": 3}, NODES)
+    made.save_run(tmp_path, "quick-1", clean, made.verdict_of(clean, "quick-1"))
+    bad = made.clean_tables({"svc-1": 9, "uds-echo": 3}, NODES, slow=2.0)
+    for backend in bad["backends"]:
+        if backend["node"] == "node-b":
+            backend.update(returned=False, in_error=True, error="gone", released_requests=None)
+    for name in ("counters", "statistics"):
+        bad[name] = [row for row in bad[name] if row["node"] != "node-b"]
+    for execution in bad["executions"]:
+        execution["total_http_2xx"] //= 2
+    place = {"exec_no": 1, "backend_no": 1, "backend": "127.0.1.1:7000", "node": "node-a"}
+    bad["counters"].append({**place, "counter": "benchmark.http_5xx", "value": 12})
+    lost = [made.finding("svc-1", "node-b", "lost_backend", "driver")]
+    made.save_run(tmp_path, "quick-2", bad, made.verdict_of(bad, "quick-2", "FAIL", findings=lost))
+    return tmp_path
+
+
+def test_run_by_run_is_the_table_that_people_make_by_hand(runs: Path) -> None:
+    rows = {row["run"]: row for row in answer(runs, "run-by-run")}
+    clean, bad = rows["quick-1"], rows["quick-2"]
+    assert [clean[key] for key in ("verdict", "sent", "planned", "http_2xx", "failures", "lost_backends")] == [
+        "PASS", 1440, 1440, 1440, "none", 0,
+    ]  # fmt: skip
+    assert [bad[key] for key in ("verdict", "sent", "planned", "http_2xx", "failures", "lost_backends")] == [
+        "FAIL", 732, 1440, 720, "http_5xx 12", 1,
+    ]  # fmt: skip
+    assert clean["dispatched"] == made.T0.replace(tzinfo=None)
+    assert bad["worst_p99_ms"] > clean["worst_p50_ms"]
+
+
+def test_a_run_that_was_never_graded_is_listed_without_a_verdict(runs: Path) -> None:
+    tables = made.clean_tables({"svc-1": 9}, NODES)
+    made.save_run(runs, "quick-3", tables, None)
+    assert {row["run"]: row["verdict"] for row in answer(runs, "run-by-run")}["quick-3"] is None
+
+
+def test_targets_name_the_worst_node_of_each(runs: Path) -> None:
+    rows = answer(runs, "targets", run="quick-2")
+    assert [(row["target"], row["http_2xx"], row["planned"], row["worst_node"]) for row in rows] == [
+        ("svc-1", 540, 1080, "node-a"),
+        ("uds-echo", 180, 360, "node-a"),
+    ]
+    assert len(answer(runs, "targets")) == 4
+
+
+def test_like_runs_are_compared_without_a_word(runs: Path) -> None:
+    rows = answer(runs, "compare", run="quick-2", base="quick-1")
+    assert [row["target"] for row in rows] == ["svc-1", "uds-echo"]
+    assert {row["unlike"] for row in rows} == {None}
+    assert all(row["p99_ratio"] == pytest.approx(row["p99_ms"] / row["base_p99_ms"], rel=0.02) for row in rows)
+
+
+def test_unlike_runs_are_named_as_such(runs: Path) -> None:
+    tables = made.clean_tables({"svc-1": 9, "other": 3}, ("node-a",), duration_s=120)
+    made.save_run(runs, "long-1", tables, None)
+    rows = answer(runs, "compare", run="long-1", base="quick-1")
+    assert {row["target"] for row in rows} == {"svc-1", "uds-echo", "other"}
+    (unlike,) = {row["unlike"] for row in rows}
+    assert unlike == "duration_s 120 and 60; backends 1 and 2; targets or their shares"
+
+
+def test_resources_are_cores_over_the_time_that_was_sampled(runs: Path) -> None:
+    rows = {row["kind"]: row for row in answer(runs, "resources", run="quick-1")}
+    assert rows["engine"]["cpu_cores_all"] == pytest.approx(0.031)
+    assert rows["proxy"]["rss_mib_most"] == 71
+    assert len(answer(runs, "resources")) == 8
+
+
+def test_slowest_is_sorted_and_bounded(runs: Path) -> None:
+    rows = answer(runs, "slowest", limit="3")
+    assert len(rows) == 3
+    assert [row["p99_ms"] for row in rows] == sorted((row["p99_ms"] for row in rows), reverse=True)
+    assert {row["run"] for row in answer(runs, "slowest", run="quick-1")} == {"quick-1"}
+
+
+@pytest.mark.parametrize("kind", ["history", "report"])
+def test_every_file_has_a_header(kind: str) -> None:
+    assert all(query.asks.endswith("?") for query in named_queries(kind).values())
+
+
+def test_an_undeclared_and_a_missing_parameter_are_refused() -> None:
+    compare = named_queries("history")["compare"]
+    with pytest.raises(UsageError, match="no parameter rnu; it takes: run, base"):
+        compare.bind({"rnu": "x"})
+    with pytest.raises(UsageError, match="needs --param base="):
+        compare.bind({"run": "x"})
+
+
+def test_a_header_is_read_whole_and_ends_with_the_comments() -> None:
+    query = parse_query(
+        "-- query: q\n-- asks: One\n-- asks: thing?\n-- params: a b=2\nSELECT 1\n-- params: c\n", "q.sql"
+    )
+    assert (query.name, query.asks, dict(query.params)) == ("q", "One thing?", {"a": None, "b": "2"})
+    with pytest.raises(UsageError, match=r"q\.sql must start with"):
+        parse_query("SELECT 1", "q.sql")
+
+
+@given(st.text())
+def test_any_text_is_a_query_or_a_refusal(text: str) -> None:
+    with contextlib.suppress(UsageError):
+        assert parse_query(text, "x.sql").name
