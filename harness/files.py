@@ -101,7 +101,9 @@ class LineLog:
         """Append one line; a newline inside it is refused. Raises OSError on a full disk."""
         if "\n" in line:
             raise ValueError("a line may not hold a newline")
-        os.write(self._descriptor, line.encode() + b"\n")
+        rest = memoryview(line.encode() + b"\n")
+        while rest:  # a nearly full disk takes part of a line and refuses the rest only at the next call
+            rest = rest[os.write(self._descriptor, rest) :]
         if self._durable:
             os.fsync(self._descriptor)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,22 @@ def test_a_line_may_not_hold_a_newline(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="newline"):
         log.write("a\nb")
     log.close()
+
+
+def test_a_disk_that_takes_part_of_a_line_raises(tmp_path: Path) -> None:
+    """A limit on the file's size makes the kernel take part of a write: the writer hears of it at once."""
+    code = (
+        "import resource, signal, sys; from pathlib import Path; from harness.files import LineLog\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+        "log = LineLog(Path(sys.argv[1]), durable=False)\n"
+        "log.write('x' * 60)\n"
+        "try:\n    log.write('y' * 60)\nexcept OSError as error:\n    print('raised', error.errno)\n"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "log")], capture_output=True, text=True, check=True
+    )
+    assert found.stdout == f"raised {errno.EFBIG}\n"
 
 
 def test_a_copy_is_byte_for_byte_and_says_its_digest(tmp_path: Path) -> None:
