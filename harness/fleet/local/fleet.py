@@ -13,7 +13,6 @@ from harness.fleet.base import Check, LoadState, Readiness
 from harness.fleet.local import control, sweep
 from harness.fleet.local.children import child_environment, python_module
 from harness.fleet.local.config import LocalConfig, read_config
-from harness.fleet.local.document import OVER
 from harness.fleet.local.pins import pins
 from harness.fleet.local.preflight import preflight
 from harness.processes import Identity, alive, identify
@@ -148,7 +147,7 @@ class LocalFleet:
         reason = str(document.get("reason") or "")
         if not asked:
             return LoadState("not_started", reason)
-        if driver_runs or (supervisor is not None and document.get("state") not in OVER):
+        if driver_runs or supervisor is not None:
             return LoadState("running", str(document.get("state", "")) if supervisor else "its supervisor is gone")
         if self.folder.report_json.exists():
             return LoadState("ended", reason)
