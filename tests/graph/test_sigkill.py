@@ -16,7 +16,7 @@ from harness.graph import receipts
 from harness.runs import RunFolder
 from tests.conftest import Doit
 
-WHOLE_RUN_S = 22  # what the small run takes on two idle cores; moments are drawn over it
+WHOLE_RUN_S = 13  # what the small run takes on two idle cores; moments are drawn over it
 SEED = 20261130
 
 
@@ -61,7 +61,7 @@ def check_whole(folder: RunFolder) -> None:
 @pytest.mark.timeout(400)
 def test_killed_at_five_moments(doit: Doit, capsys: pytest.CaptureFixture[str]) -> None:
     """Five moments spread over the run: while the fleet starts, under load, and while evidence becomes a verdict."""
-    for index, moment_s in enumerate((0.6, 2.5, 7.0, 12.0, 17.0)):
+    for index, moment_s in enumerate((0.4, 0.9, 2.0, 6.0, 11.0)):
         line = kill_and_continue(doit, f"k{index}", moment_s)
         with capsys.disabled():
             print(f"\n  {line}", end="")
