@@ -20,6 +20,14 @@ READS = (
     "runs", "plan_targets", "plan_nodes", "plan_rolls", "plan_thresholds", "executions", "backends", "counters",
     "capabilities", "statistics", "thresholds", "events",
 )  # fmt: skip
+PLAN_IS_WHOLE = """
+SELECT targets_planned > 0
+    AND targets_planned = (SELECT count(*) FROM plan_targets)
+    AND nodes_listed = (SELECT count(*) FROM plan_nodes)
+    AND rolls_planned = (SELECT count(*) FROM plan_rolls)
+    AND limits_planned = (SELECT count(*) FROM plan_thresholds)
+FROM runs
+"""
 VERDICTS = frozenset({"PASS", "FAIL", "SKIP", "UNMEASURED"})
 
 
@@ -72,10 +80,7 @@ def grade(tables: Path, *, max_send_delay_ms: float | None = None) -> Verdict:
 def load_run(connection: DuckDBPyConnection, tables: Path, *, max_send_delay_ms: float | None = None) -> None:
     """Load one run's tables, and the views over them as tables, because many gates read each."""
     load_tables(connection, tables, READS)
-    whole = connection.execute(
-        "SELECT targets_planned > 0 AND targets_planned = (SELECT count(*) FROM plan_targets)"
-        " AND nodes_listed = (SELECT count(*) FROM plan_nodes) FROM runs"
-    ).fetchall()
+    whole = connection.execute(PLAN_IS_WHOLE).fetchall()
     if whole != [(True,)]:
         raise EvidenceError("the tables do not hold one run with the whole of its plan; make them again")
     if max_send_delay_ms is not None:

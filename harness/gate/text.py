@@ -87,7 +87,7 @@ def brief(number: float) -> str:
 
 
 def ms(value_ns: float | None) -> str:
-    """Nanoseconds as milliseconds: no decimals from 100, one from 10, else two, trailing zeros dropped; ``?`` for None."""
+    """Nanoseconds as milliseconds: no decimals from 100, one from 10, else two, zeros dropped; None is ``?``."""
     if value_ns is None:
         return "?"
     value = value_ns / 1e6

@@ -121,6 +121,14 @@ def _all_rows(evidence: Path, source: Source, scenario: str) -> dict[str, Iterab
     engines = readers.read_engines(evidence / "engines.tsv") if (evidence / "engines.tsv").exists() else []
     nodes = {engine.ip: engine.node for engine in engines}
     schedule = evidence / "schedule.tsv"
+    rolls = readers.read_schedule(schedule) if schedule.exists() else []
+    thresholds = planned_thresholds(evidence / "plan.yaml")
+    planned = {
+        "nodes_listed": len(engines),
+        "targets_planned": len(shares),
+        "rolls_planned": len(rolls),
+        "limits_planned": len(thresholds),
+    }
     report = report_rows(source, nodes)
     targets = [
         {
@@ -133,7 +141,7 @@ def _all_rows(evidence: Path, source: Source, scenario: str) -> dict[str, Iterab
         for number, share in enumerate(shares, start=1)
     ]
     return {
-        "runs": [_run_row(evidence, env, source) | {"nodes_listed": len(engines), "targets_planned": len(shares)}],
+        "runs": [_run_row(evidence, env, source) | planned],
         "plan_targets": targets,
         "plan_nodes": [
             {"node_no": number, "ip": engine.ip, "node": engine.node, "engine": engine.name}
@@ -141,9 +149,9 @@ def _all_rows(evidence: Path, source: Source, scenario: str) -> dict[str, Iterab
         ],
         "plan_rolls": [
             {"roll_no": number, "at_s": roll.at_s, "kind": roll.kind, "name": roll.name}
-            for number, roll in enumerate(readers.read_schedule(schedule) if schedule.exists() else (), start=1)
+            for number, roll in enumerate(rolls, start=1)
         ],
-        "plan_thresholds": [{"expr": expr} for expr in planned_thresholds(evidence / "plan.yaml")],
+        "plan_thresholds": [{"expr": expr} for expr in thresholds],
         "executions": report.executions,
         "backends": report.backends,
         "counters": report.counters,

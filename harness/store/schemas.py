@@ -65,6 +65,8 @@ TABLES: dict[str, Table] = {
             duration_s        int64      run.env; NULL when it does not say
             nodes_listed      int64!     rows of engines.tsv
             targets_planned   int64!     rows of shares.tsv
+            rolls_planned     int64!     rows of schedule.tsv
+            limits_planned    int64!     rows of plan_thresholds
             source            text!      report | stream
             skipped_lines     int64!     lines of the stream that are no execution
             report_pass       bool       NULL: absent, always so in a stream
@@ -74,8 +76,8 @@ TABLES: dict[str, Table] = {
             log_not_run       int64
             schedule_present  bool!
             churn_log_present bool!
-            floor_pct         int64
-            max_send_delay_ms double
+            floor_pct         int64!     P: a survivor's 2xx count must be within P and 200 - P % of the planned one
+            max_send_delay_ms double     limit of the engines' own lateness; NULL: the run has none
             """,
         ),
         _table(

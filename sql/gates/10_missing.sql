@@ -6,7 +6,7 @@
 SELECT
     target_no,
     'execution' AS item,
-    CASE WHEN state = 'missing' THEN 'FAIL' ELSE 'PASS' END AS verdict,
+    CASE WHEN state = 'missing' THEN 'FAIL' WHEN state <> 'missing' THEN 'PASS' END AS verdict,
     'driver' AS cause,
     'missing from the report (never driven)' AS lead
 FROM target_states

@@ -6,7 +6,7 @@
 SELECT
     target_no,
     'execution' AS item,
-    CASE WHEN state = 'duplicate' THEN 'FAIL' ELSE 'PASS' END AS verdict,
+    CASE WHEN state = 'duplicate' THEN 'FAIL' WHEN state <> 'duplicate' THEN 'PASS' END AS verdict,
     executions AS count,
     'evidence' AS cause,
     'listed ' || executions || ' times (started_at ' || starts

@@ -6,7 +6,7 @@
 SELECT
     target_no,
     'execution' AS item,
-    CASE WHEN state = 'not_run' THEN 'FAIL' ELSE 'PASS' END AS verdict,
+    CASE WHEN state = 'not_run' THEN 'FAIL' WHEN state <> 'not_run' THEN 'PASS' END AS verdict,
     'driver' AS cause,
     'NOT RUN: the driver never attempted it (' || coalesce(target_states.error, executions.error, 'no reason given')
         || ')' AS lead

@@ -16,8 +16,14 @@ told AS (
 ),
 -- the stage's own row says it where no engine is named as refusing
 items AS (
-    SELECT target_no, 0 AS place, NULL AS node, 'execution' AS item, judge(state, is_refused AND engines = 0) AS verdict,
-        said AS lead, NULL AS tail
+    SELECT
+        target_no,
+        0 AS place,
+        NULL AS node,
+        'execution' AS item,
+        judge(state, is_refused AND engines = 0) AS verdict,
+        said AS lead,
+        NULL AS tail
     FROM told
     UNION ALL
     SELECT target_no, backend_no, node, cell, judge(cells.state, refusal), said || ' [refused by: ', ']'

@@ -9,7 +9,10 @@ SELECT
     cell AS item,
     judge(
         state,
-        survivor AND (elapsed_ms IS NULL OR abs(elapsed_ms - coalesce(duration_ms, 0)) > coalesce(duration_ms, 0)::DOUBLE * 5 / 100)
+        survivor AND (
+            elapsed_ms IS NULL
+            OR abs(elapsed_ms - coalesce(duration_ms, 0)) > coalesce(duration_ms, 0)::DOUBLE * 5 / 100
+        )
     ) AS verdict,
     'driver' AS cause,
     'ran off plan (' || brief(duration_ms / 1000) || 's) on [' AS lead,

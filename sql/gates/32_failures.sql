@@ -30,7 +30,7 @@ SELECT
         WHEN state <> 'graded' OR NOT returned OR value IS NULL THEN 'SKIP'
         WHEN unmeasured THEN 'UNMEASURED'
         WHEN value > 0 THEN 'FAIL'
-        ELSE 'PASS'
+        WHEN value = 0 THEN 'PASS'
     END AS verdict,
     class,
     value AS count,

@@ -10,8 +10,8 @@ SELECT
     CASE
         WHEN state <> 'graded' OR NOT returned THEN 'SKIP'
         WHEN counters.value > 0 THEN 'FAIL'
-        WHEN counters.counter IS NOT NULL AND counters.value IS NULL THEN 'SKIP'
-        ELSE 'PASS'
+        WHEN counters.counter IS NULL OR counters.value = 0 THEN 'PASS'
+        ELSE 'SKIP' -- no count: bad_counters says so
     END AS verdict,
     'pool_overflow' AS class,
     counters.value AS count,

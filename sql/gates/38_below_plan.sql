@@ -1,6 +1,6 @@
 -- gate: below_plan
 -- asserts: Every survivor has at least P % of its share × duration as 2xx; a plan of nothing is under any floor.
--- cause: driver where fewer requests than the floor were sent at all, else mesh: they were sent and did not come back 2xx
+-- cause: driver where fewer requests than the floor were sent at all; else mesh, they did not come back as 2xx
 -- items: cell
 -- needs: cells, runs
 SELECT
@@ -10,13 +10,16 @@ SELECT
     CASE
         WHEN state <> 'graded' OR NOT survivor OR http_2xx IS NULL THEN 'SKIP'
         WHEN planned_2xx <= 0 OR http_2xx::DOUBLE < planned_2xx * floor_pct / 100 THEN 'FAIL'
-        ELSE 'PASS'
+        WHEN http_2xx::DOUBLE >= planned_2xx * floor_pct / 100 THEN 'PASS'
     END AS verdict,
     http_2xx AS count,
     CASE WHEN sent::DOUBLE < planned_2xx * floor_pct / 100 THEN 'driver' ELSE 'mesh' END AS cause,
     'http_2xx below ' || floor_pct || '% of the planned ' || brief(round(planned_2xx)) || ' on [' AS lead,
     node || '=' || http_2xx AS part,
-    CASE WHEN sent::DOUBLE < planned_2xx * floor_pct / 100 THEN '] (the engine did not send the rest)' ELSE ']' END AS tail
+    CASE
+        WHEN sent::DOUBLE < planned_2xx * floor_pct / 100 THEN '] (the engine did not send the rest)'
+        ELSE ']'
+    END AS tail
 FROM cells
 JOIN runs USING (run)
 ORDER BY target_no, backend_no

@@ -10,7 +10,7 @@ SELECT
     CASE
         WHEN state <> 'graded' OR NOT survivor OR http_2xx IS NULL THEN 'SKIP'
         WHEN http_2xx::DOUBLE > planned_2xx * (200 - floor_pct) / 100 THEN 'FAIL'
-        ELSE 'PASS'
+        WHEN http_2xx::DOUBLE <= planned_2xx * (200 - floor_pct) / 100 THEN 'PASS'
     END AS verdict,
     http_2xx AS count,
     'plan' AS cause,

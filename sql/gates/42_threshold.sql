@@ -1,6 +1,6 @@
 -- gate: threshold
--- asserts: Every threshold that the plan states was judged, and none that was judged failed. One of the zero-failure set
---          is not said again where a failure counter says it already.
+-- asserts: Every threshold that the plan states was judged, and none that was judged failed. One of the zero-failure
+--          set is not said again where a failure counter says it already.
 -- cause: driver where the metric is the driver's own, or a rate that a lost backend explains; else mesh
 -- items: target × threshold
 -- needs: target_states, thresholds, plan_thresholds, counters

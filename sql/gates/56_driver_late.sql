@@ -12,7 +12,7 @@ SELECT
         WHEN state <> 'graded' OR NOT survivor THEN 'SKIP'
         WHEN max_send_delay_ms IS NULL OR send_delay_p99_ns IS NULL THEN 'UNMEASURED'
         WHEN send_delay_p99_ns > max_send_delay_ms * 1e6 THEN 'FAIL'
-        ELSE 'PASS'
+        WHEN send_delay_p99_ns <= max_send_delay_ms * 1e6 THEN 'PASS'
     END AS verdict,
     'driver' AS cause,
     'driver late: p99 of the send delay over ' || brief(max_send_delay_ms) || 'ms on [' AS lead,

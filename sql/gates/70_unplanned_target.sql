@@ -14,7 +14,8 @@ SELECT
     CASE WHEN label IS NULL THEN 'PASS' ELSE 'FAIL' END AS verdict,
     'plan' AS cause,
     label AS subject,
-    'in the report but not in the share table (a different plan?)' || CASE WHEN not_run THEN ' and NOT RUN' ELSE '' END AS lead
+    'in the report but not in the share table (a different plan?)'
+        || CASE WHEN not_run THEN ' and NOT RUN' ELSE '' END AS lead
 FROM runs
 LEFT JOIN strangers USING (run)
 ORDER BY label

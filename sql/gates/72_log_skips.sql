@@ -5,7 +5,10 @@
 -- needs: runs
 SELECT
     'log' AS item,
-    CASE WHEN log_skip_lines > 0 OR coalesce(log_not_run, 0) > 0 THEN 'FAIL' ELSE 'PASS' END AS verdict,
+    CASE
+        WHEN log_skip_lines > 0 OR log_not_run > 0 THEN 'FAIL'
+        WHEN log_skip_lines = 0 AND coalesce(log_not_run, 0) = 0 THEN 'PASS'
+    END AS verdict,
     coalesce(log_not_run, 0) AS count,
     'driver' AS cause,
     'sortie.log' AS subject,

@@ -6,20 +6,29 @@
 SELECT
     target_no,
     'execution' AS item,
-    judge(state, passed IS DISTINCT FROM true AND target_no NOT IN (SELECT target_no FROM findings WHERE target_no > 0)) AS verdict,
+    judge(
+        state,
+        passed IS DISTINCT FROM true AND NOT EXISTS (
+            SELECT 1 FROM findings WHERE findings.target_no = target_states.target_no
+        )
+    ) AS verdict,
     'evidence' AS cause,
     NULL AS subject,
-    CASE WHEN passed IS NULL THEN 'the report does not say that it passed' ELSE 'the report says pass=false and nothing in it says why' END AS lead
+    CASE
+        WHEN passed IS NULL THEN 'the report does not say that it passed'
+        ELSE 'the report says pass=false and nothing in it says why'
+    END AS lead
 FROM target_states
 UNION ALL
+-- an execution that says false is judged above; here nothing does, and the report as a whole still says false
 SELECT
     NULL,
     'report',
     CASE
-        WHEN report_pass IS NOT DISTINCT FROM false
-            AND NOT EXISTS (SELECT 1 FROM findings)
-            AND NOT EXISTS (SELECT 1 FROM target_states WHERE passed IS DISTINCT FROM true) THEN 'FAIL'
-        ELSE 'PASS'
+        WHEN coalesce(report_pass, true)
+            OR EXISTS (SELECT 1 FROM findings)
+            OR EXISTS (SELECT 1 FROM target_states WHERE passed IS DISTINCT FROM true) THEN 'PASS'
+        ELSE 'FAIL'
     END,
     'evidence',
     'report.json',

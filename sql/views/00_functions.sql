@@ -1,4 +1,4 @@
--- about: Small functions that views and gates share: how a time, a number and a backend are said, and what a failure is.
+-- about: Small functions that views and gates share: how a time and a number are said, and what a failure is.
 CREATE MACRO stamp(moment) AS strftime(make_timestamp(epoch_us(moment)), '%Y-%m-%dT%H:%M:%S.%gZ');
 
 -- two decimals at most, trailing zeros dropped
@@ -11,7 +11,8 @@ CREATE MACRO metric(counter) AS regexp_replace(counter, '^(counter:)?(benchmark\
 CREATE MACRO is_failure(counter) AS
     regexp_matches(
         metric(counter),
-        '^(http_4xx|http_5xx|grpc_error|stream_resets|pool_connection_failure|pool_failure_|pool_overflow|http_inflight_lost)'
+        '^(http_4xx|http_5xx|grpc_error|stream_resets|pool_connection_failure|pool_failure_|pool_overflow'
+            || '|http_inflight_lost)'
     );
 
 -- PASS, FAIL, SKIP (another rule says why this target cannot be judged); a condition that is unknown stays NULL
