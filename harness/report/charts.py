@@ -83,7 +83,7 @@ def range_plot(rows: Sequence[Range]) -> Markup:
         _line(axis(v), top - 10, axis(v), bottom - 6, "grid") + _text(axis(v), top - 16, milliseconds(v), "tick middle")
         for v in axis.decades()
     ]
-    grid.append(_text(WIDTH - RIGHT + 14, top - 16, "p50 · p99 · max", "tick"))
+    grid.append(_text(WIDTH - RIGHT + 40, top - 16, "p50 · p99 · max", "tick"))
     title = "Latency from the intended send time: p50, p99 and maximum per target and node, logarithmic"
     return _svg(WIDTH, bottom + 4, title, [*grid, *parts])
 
@@ -103,7 +103,7 @@ def _range_row(row: Range, axis: LogAxis, y: float) -> Markup:
     shown = "not measured" if not known else " · ".join(milliseconds(v).removesuffix(" ms") for _, v in _named(row))
     if known:
         shown += " ms"
-    parts.append(_text(WIDTH - RIGHT + 14, y + 4, shown, "tick value"))
+    parts.append(_text(WIDTH - RIGHT + 40, y + 4, shown, "tick value"))
     if row.failed:
         parts.append(_text(WIDTH - 8, y + 4, "✕ FAIL", "tick bad end"))
     return Markup("<g><title>{}, {}: {}</title>{}</g>").format(row.target, row.node, words, Markup("").join(parts))

@@ -9,37 +9,28 @@ from typing import Any
 
 from harness.report.facts import Row
 
-PASSED, FAILED, LOST, DRIVER, REFUSED, NOT_RUN, MISSING, NOT_MEASURED = (
-    "passed",
-    "failed",
-    "lost",
-    "driver",
-    "refused",
-    "not run",
-    "missing",
-    "not measured",
-)
-SYMBOLS = {
-    PASSED: "✓",
-    FAILED: "✕",
-    LOST: "∅",
-    DRIVER: "△",
-    REFUSED: "⊘",
-    NOT_RUN: "–",
-    MISSING: "?",
-    NOT_MEASURED: "·",
+PASSED = "passed"
+FAILED = "failed"
+LOST = "lost"
+DRIVER = "driver"
+REFUSED = "refused"
+NOT_RUN = "not run"
+MISSING = "missing"
+NOT_GRADED = "not graded"
+NOT_MEASURED = "not measured"
+
+STATES: dict[str, tuple[str, str, str]] = {
+    PASSED: ("✓", "good", "every rule holds"),
+    FAILED: ("✕", "bad", "a rule was broken, and not by the load generator"),
+    LOST: ("∅", "bad", "the engine of this node went away"),
+    DRIVER: ("△", "warn", "the load generator fell short, the mesh is not blamed"),
+    REFUSED: ("⊘", "warn", "an engine was full and refused"),
+    NOT_RUN: ("–", "warn", "the driver never attempted it"),
+    MISSING: ("?", "bad", "planned, and not in the report"),
+    NOT_GRADED: ("·", "none", "the gate did not judge it"),
+    NOT_MEASURED: ("·", "none", "there is no number to judge"),
 }
-MEANINGS = {
-    PASSED: "every rule holds",
-    FAILED: "a rule was broken, and not by the load generator",
-    LOST: "the engine of this node went away",
-    DRIVER: "the load generator fell short, the mesh is not blamed",
-    REFUSED: "an engine was full and refused",
-    NOT_RUN: "the driver never attempted it",
-    MISSING: "planned, and not in the report",
-    NOT_MEASURED: "there is no number to judge",
-}
-COLOURS = {PASSED: "good", FAILED: "bad", LOST: "bad", DRIVER: "warn", REFUSED: "warn", NOT_RUN: "warn", MISSING: "bad"}
+"""State → its symbol, its CSS class, and what it means."""
 
 Finding = Mapping[str, Any]
 
@@ -57,12 +48,12 @@ class Cell:
     @property
     def symbol(self) -> str:
         """The state as one character."""
-        return SYMBOLS[self.state]
+        return STATES[self.state][0]
 
     @property
     def colour(self) -> str:
         """The state as a CSS class."""
-        return COLOURS.get(self.state, "none")
+        return STATES[self.state][1]
 
 
 @dataclass(frozen=True)
@@ -130,9 +121,9 @@ def cell_state(own: list[Finding], of_target: list[Finding], numbers: Row, *, gr
     for rule, state in (("missing", MISSING), ("not_run", NOT_RUN), ("refused_at_cap", REFUSED)):
         if rule in whole_target and not numbers["returned"]:
             return state
-    if not graded or not numbers["returned"] or numbers["http_2xx"] is None:
-        return NOT_MEASURED
-    return PASSED
+    if not graded:
+        return NOT_GRADED
+    return PASSED if numbers["returned"] and numbers["http_2xx"] is not None else NOT_MEASURED
 
 
 def _rules(findings: Iterable[Finding]) -> list[str]:

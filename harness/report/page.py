@@ -10,7 +10,7 @@ from harness.files import read_json, sha256_file, utc_stamp, write_atomic
 from harness.report import words
 from harness.report.charts import Mark, Moment, Range, range_plot, timeline
 from harness.report.facts import Facts, Row, read_document, read_facts
-from harness.report.grid import COLOURS, MEANINGS, SYMBOLS, GridRow, build_grid
+from harness.report.grid import STATES, GridRow, build_grid
 from harness.runs import RunFolder
 
 Verdict = Mapping[str, Any]
@@ -64,7 +64,7 @@ def context(folder: RunFolder, verdict: Verdict) -> dict[str, Any]:
         "pins": sorted((read_document(folder, "pins.json").get("pins") or {}).items()),
         "grid": grid,
         "nodes": list(dict.fromkeys(cell.node for row in grid for cell in row.cells)),
-        "legend": [(SYMBOLS[state], COLOURS.get(state, "none"), state, MEANINGS[state]) for state in SYMBOLS],
+        "legend": [(state, *said) for state, said in STATES.items()],
         "findings": findings,
         "range_plot": ranges(grid),
         "left_out": max(0, len({c["node"] for c in facts.cells}) - PLOTTED_NODES),
@@ -72,9 +72,11 @@ def context(folder: RunFolder, verdict: Verdict) -> dict[str, Any]:
         "marks": marks,
         "thresholds": facts.thresholds,
         "resources": facts.resources,
+        "kinds": by_kind(facts.resources),
         "rolls": facts.rolls,
         "zeros": [{**zero, "proves": words.zero_bound(zero["requests"])} for zero in facts.zeros],
-        "notes": [*facts.notes, *(verdict.get("notes") or [])],
+        "left_out_files": facts.notes,
+        "notes": verdict.get("notes") or [],
         "receipts": receipts(folder),
         "digests": digests(folder, verdict),
         "gate_lines": verdict.get("lines") or [],
@@ -240,6 +242,28 @@ def over_time(facts: Facts, marks: list[Mark]) -> Any:
     return timeline(
         moments, marks, duration_s=facts.run.get("duration_s") or 0.0, planned_rps=planned_rps, node=facts.worst_node
     )
+
+
+def by_kind(resources: list[Row]) -> list[Row]:
+    """The parts of a kind taken together: cores of all, and the most of one. A sum over an unknown part is unknown."""
+    kinds: dict[str, list[Row]] = {}
+    for part in resources:
+        kinds.setdefault(part["kind"] or "–", []).append(part)
+    rows = []
+    for kind, parts in kinds.items():
+        cores = [part["cpu_cores"] for part in parts]
+        memory = [part["rss_max_bytes"] for part in parts]
+        rows.append(
+            {
+                "kind": kind,
+                "parts": len(parts),
+                "cores_all": None if None in cores else sum(cores),
+                "cores_most": max((value for value in cores if value is not None), default=None),
+                "rss_all_bytes": None if None in memory else sum(memory),
+                "rss_most_bytes": max((value for value in memory if value is not None), default=None),
+            }
+        )
+    return rows
 
 
 def receipts(folder: RunFolder) -> list[Row]:

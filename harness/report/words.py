@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime
 
 NOT_MEASURED = "not measured"
@@ -102,8 +103,9 @@ def zero_bound(trials: int | None) -> str:
         return NOT_MEASURED
     if trials < 30:
         return f"nothing: {trials} requests are too few"
-    mantissa, exponent = f"{3 / trials:.1e}".split("e")
-    return f"below {mantissa} × 10{superscript(int(exponent))} of requests, with 95 % confidence"
+    exponent = math.floor(math.log10(3 / trials))
+    mantissa = math.ceil(3 / trials / 10.0**exponent * 10) / 10  # upwards: a bound may be loose, never too tight
+    return f"below {mantissa:.1f} × 10{superscript(exponent)} of requests, with 95 % confidence"
 
 
 def superscript(number: int) -> str:

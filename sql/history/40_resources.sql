@@ -1,24 +1,29 @@
 -- query: resources
 -- asks: How many CPU cores and how much memory did engines, proxies, targets and the driver of each run use?
 -- params: run=
--- cpu_s grows per process, so each process counts from its first sample to its last.
+-- cpu_s grows per process. A process that was there at the part's first sample counts from that sample on; one that
+-- came later (a roll) counts whole. The time is the part's, from its first sample to its last.
 WITH
 processes AS (
     SELECT
         run, kind, name, pid,
-        max(cpu_s) - min(cpu_s) AS cpu_s,
-        epoch(max("at") - min("at")) AS wall_s,
+        min("at") AS first_at,
+        max("at") AS last_at,
+        arg_min(cpu_s, "at") AS cpu_first_s,
+        max(cpu_s) AS cpu_last_s,
         max(rss_bytes) AS rss_bytes
     FROM resources
     WHERE $run IN ('', run)
     GROUP BY run, kind, name, pid
 ),
+placed AS (SELECT *, min(first_at) OVER (PARTITION BY run, kind, name) AS part_first_at FROM processes),
 parts AS (
     SELECT
         run, kind, name,
-        sum(cpu_s) / nullif(sum(wall_s), 0) AS cpu_cores,
+        sum(cpu_last_s - CASE WHEN first_at = part_first_at THEN cpu_first_s ELSE 0 END)
+            / nullif(epoch(max(last_at) - min(part_first_at)), 0) AS cpu_cores,
         max(rss_bytes) AS rss_bytes
-    FROM processes
+    FROM placed
     GROUP BY run, kind, name
 )
 SELECT

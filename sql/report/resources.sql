@@ -1,30 +1,33 @@
 -- query: resources
 -- asks: How many CPU cores and how much memory did each part use?
--- cpu_s grows per process; a part that was restarted is several processes, and each counts from its first sample.
+-- cpu_s grows per process. A process that was there at the part's first sample counts from that sample on; one that
+-- came later (a roll) counts whole. The time is the part's, from its first sample to its last.
 WITH
 processes AS (
     SELECT
-        name, any_value(kind) AS kind, any_value(node) AS node, pid,
-        max(cpu_s) - min(cpu_s) AS cpu_s,
-        count(cpu_s) AS samples,
-        min("at") AS first_at, max("at") AS last_at
+        name, pid,
+        any_value(kind) AS kind,
+        any_value(node) AS node,
+        min("at") AS first_at,
+        max("at") AS last_at,
+        arg_min(cpu_s, "at") AS cpu_first_s,
+        max(cpu_s) AS cpu_last_s,
+        avg(rss_bytes) AS rss_mean_bytes,
+        max(rss_bytes) AS rss_max_bytes
     FROM resources
     GROUP BY name, pid
 ),
-memory AS (SELECT name, avg(rss_bytes) AS rss_mean_bytes, max(rss_bytes) AS rss_max_bytes FROM resources GROUP BY name)
+placed AS (SELECT *, min(first_at) OVER (PARTITION BY name) AS part_first_at FROM processes)
 SELECT
-    processes.name,
-    any_value(processes.kind) AS kind,
-    any_value(processes.node) AS node,
+    name,
+    any_value(kind) AS kind,
+    any_value(node) AS node,
     count(*) AS processes,
-    CASE
-        WHEN sum(epoch(processes.last_at - processes.first_at)) > 0
-            THEN sum(processes.cpu_s) FILTER (processes.samples > 1)
-                / sum(epoch(processes.last_at - processes.first_at)) FILTER (processes.samples > 1)
-    END AS cpu_cores,
-    any_value(memory.rss_mean_bytes) AS rss_mean_bytes,
-    CAST(any_value(memory.rss_max_bytes) AS BIGINT) AS rss_max_bytes
-FROM processes
-JOIN memory ON memory.name = processes.name
-GROUP BY processes.name
-ORDER BY kind, node, processes.name
+    sum(cpu_last_s - CASE WHEN first_at = part_first_at THEN cpu_first_s ELSE 0 END)
+        / nullif(epoch(max(last_at) - min(part_first_at)), 0) AS cpu_cores,
+    avg(rss_mean_bytes) AS rss_mean_bytes,
+    CAST(max(rss_max_bytes) AS BIGINT) AS rss_max_bytes
+FROM placed
+GROUP BY name
+ORDER BY
+    coalesce(list_position(['engine', 'proxy', 'driver', 'target'], any_value(kind)), 9), any_value(kind), name

@@ -58,6 +58,8 @@ def clean_tables(
             "log_summary": None,
             "log_not_run": 0,
             "schedule_present": True,
+            "rolls_planned": 3,
+            "limits_planned": 0,
             "churn_log_present": True,
             "floor_pct": 99,
             "max_send_delay_ms": 250.0,

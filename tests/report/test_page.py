@@ -114,7 +114,7 @@ def test_a_refused_run_has_its_reason_and_no_cell_is_called_passed(tmp_path: Pat
     verdict = made.verdict_of(clean, "quick-1", "REFUSED", f"report.json is not JSON {EVIL}")
     page = page_of(tmp_path, clean, verdict)
     assert f"report.json is not JSON {EVIL}" in page.text and "REFUSED" in page.text
-    assert page.row("svc-1 not graded")[1].startswith("· not measured")
+    assert page.row("svc-1 not graded")[1].startswith("· not graded 540 of 540")
 
 
 @pytest.mark.parametrize("word", ["PASS", "FAIL", "REFUSED", "UNPROVEN", None])
