@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from harness.errors import EvidenceError
 from harness.files import fsync_folder, read_json, utc_stamp, write_atomic
@@ -30,7 +30,7 @@ def append(verdicts: Path, verdict: Verdict, tables_digest: str) -> Path:
         "lines": verdict.lines(),
     }
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    whole = verdicts / f".{os.getpid()}.whole"
+    whole = verdicts / f".{uuid4().hex}.whole"
     write_atomic(whole, text)
     try:
         return _link_under_next_name(whole, verdicts, re.sub(r"[-:.]", "", now))

@@ -1,4 +1,4 @@
-"""Every folder under tests/cases/gate is a case: saved evidence, expected.json, expected.txt. Adding one needs no code."""
+"""Every folder under tests/cases/gate is a case: evidence, expected.json, expected.txt. Adding one needs no code."""
 
 from __future__ import annotations
 
