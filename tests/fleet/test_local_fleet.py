@@ -22,7 +22,7 @@ from harness import processes
 from harness.errors import FleetError
 from harness.files import read_json
 from harness.fleet.base import Readiness
-from harness.fleet.local import LocalFleet, supervisor
+from harness.fleet.local import LocalFleet, http, supervisor
 from harness.fleet.local.config import LocalConfig, make_socket_dir
 from harness.fleet.local.endpoints import write_endpoints
 from harness.fleet.local.envoy import SHARED_MEMORY
@@ -174,6 +174,41 @@ def test_what_crashes_unasked_comes_back_and_is_noted(make_run: MakeRun, until: 
         assert fleet.roll("proxy", "node-a")["ok"] is True
         kept = [p for p in read_json(folder.fleet_json)["processes"] if p["name"] == "engine-node-b"]
         assert [(p["state"], p["exit"]) for p in kept] == [("ended", -signal.SIGKILL)]
+
+
+def test_a_proxy_that_dies_in_its_hot_restart_fails_the_roll_and_serves_again(
+    config: LocalConfig, until: Until
+) -> None:
+    """The new process would wait for its dead parent for good; the node must not stay dark for that."""
+    make_socket_dir(config.socket_dir)
+    notes: list[str] = []
+    ground = Ground(config, note=notes.append, changed=lambda: None)
+    folder = config.live / "endpoints"
+    folder.mkdir()
+    proxy = Proxy(ground, config.nodes[0], folder)
+
+    async def run() -> None:
+        for target in config.targets:
+            write_endpoints(folder, target.name, [])
+        await proxy.start()
+        try:
+            roll = asyncio.create_task(proxy.hot_restart())
+            while len(ground.children) < 2:
+                await asyncio.sleep(0)
+            ground.children[0].signal(signal.SIGKILL)
+            with pytest.raises(FleetError, match="in the middle of its hot restart"):
+                await asyncio.wait_for(roll, 10)
+            async with asyncio.timeout(20):
+                while not proxy.ready:
+                    await asyncio.sleep(0.05)
+            status, _ = await http.get(proxy.address, "/", host="nobody")
+            assert status == 404
+        finally:
+            await ground.close()
+            await proxy.stop()
+
+    asyncio.run(run())
+    assert "serves again" in notes[-1]
 
 
 def test_rolls_that_cannot_be_done_are_refused_in_a_sentence(make_run: MakeRun) -> None:

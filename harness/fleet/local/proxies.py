@@ -129,7 +129,8 @@ class Proxy:
         child.epoch = epoch
         return child
 
-    async def _wait_ready(self, child: Child, limit_s: float) -> None:
+    async def _wait_ready(self, child: Child, limit_s: float, parent: Child | None = None) -> None:
+        """Raises FleetError when ``child`` ends, is not ready in time, or waits for a ``parent`` that is gone."""
         deadline = time.monotonic() + limit_s
         while True:
             try:
@@ -143,6 +144,11 @@ class Proxy:
                 raise FleetError(
                     f"the proxy of {self.node.name} ended with status {child.exit_status} at its start: {why}",
                     node=self.node.name,
+                )
+            if parent is not None and not parent.running:
+                await child.end_at_once()
+                raise FleetError(
+                    f"the proxy of {self.node.name} ended in the middle of its hot restart", node=self.node.name
                 )
             if time.monotonic() > deadline:
                 await child.end_at_once()
@@ -166,7 +172,7 @@ class Proxy:
         old.expected = True
         new = self._spawn(epoch=self.epoch + 1)
         try:
-            await self._wait_ready(new, HOT_RESTART_LIMIT_S)
+            await self._wait_ready(new, HOT_RESTART_LIMIT_S, parent=old)
         except FleetError:
             await self._keep(old)
             raise
@@ -223,7 +229,7 @@ class Proxy:
         if child.expected or self.ground.closing or child is not self.current or not self.ready:
             return
         self.ready = False
-        self.ground.note(f"{self.name} ended unasked with status {child.exit_status}; it is started again")
+        self.ground.note(f"{self.name} ended with status {child.exit_status}; it is started again")
         self.ground.in_background(self._restart_after_crash())
 
     async def _restart_after_crash(self) -> None:
