@@ -18,12 +18,18 @@ if TYPE_CHECKING:
 
 
 def connect() -> DuckDBPyConnection:
-    """An empty database in memory that installs and loads no extension."""
+    """An empty database in memory that installs and loads no extension, spills nothing to disk and stays bounded."""
     import duckdb
 
     return duckdb.connect(
         ":memory:",
-        config={"threads": 2, "autoinstall_known_extensions": False, "autoload_known_extensions": False},
+        config={
+            "threads": 2,
+            "memory_limit": "4GB",
+            "temp_directory": "",
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+        },
     )
 
 
