@@ -159,7 +159,7 @@ class Supervisor:
                     self._sampler.sample()
                 await self._tear_down()
         except (HarnessError, OSError) as error:
-            state, reason = "failed", reason or f"the end was not orderly: {error}"
+            state, reason = "failed", reason or f"the end was not orderly: {str(error) or 'it took too long'}"
         shutil.rmtree(self.socket_dir, ignore_errors=True)
         self.document.set_state(state, reason)
         return 0 if state == "stopped" else 1
@@ -229,7 +229,7 @@ def _why(ended: list[asyncio.Task[Any]]) -> str:
         if isinstance(error, HarnessError):
             return str(error)
         if isinstance(error, OSError):
-            return f"a file of the run could not be written or read: {error}"
+            return f"a file of the run could not be written or read: {error.strerror or error}"
         if error is not None:
             traceback.print_exception(error)
             return f"the supervisor failed: {type(error).__name__}: {error}; see supervisor.log"
