@@ -63,6 +63,7 @@ def open_database(roots: Sequence[Path], sql: str) -> Iterator[Database]:
     try:
         connection.execute("SET TimeZone = 'UTC'")
         database = Database(connection)
+        roots = _distinct(database, roots)
         for name in TABLES:
             if name in wanted:
                 columns = {column.name: TYPES[column.type] for column in TABLES[name].columns}
@@ -161,6 +162,34 @@ def run_roots(runs_folder: Path) -> list[Path]:
     return [entry for entry in entries if entry.name.lower() not in RESERVED] + published
 
 
+def _distinct(database: Database, roots: Sequence[Path]) -> list[Path]:
+    """The folders without copies of a run that is there already: joined by its id, each copy would count again.
+
+    A run's id is what its ``runs`` table was written for; the folder that bears that name is the run.
+    """
+    files = {str(path): root for root in roots if _has_magic(path := root / "tables" / "runs.parquet")}
+    ids = {root: root.name for root in roots}
+    ids |= {files[file]: run for file, run in _run_ids(database.connection, list(files)).items()}
+    kept: dict[str, Path] = {}
+    for root in sorted(roots, key=lambda root: (ids[root] != root.name, root.name)):
+        if kept.setdefault(ids[root], root) is not root:
+            database.quarantined.append(f"left out {root}: run {ids[root]} is there already, as {kept[ids[root]]}")
+    return sorted(kept.values(), key=lambda root: root.name)
+
+
+def _run_ids(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> dict[str, str]:
+    """File → the run in its metadata; a file that cannot be read has none."""
+    import duckdb
+
+    query = "SELECT file_name, decode(value) FROM parquet_kv_metadata(?) WHERE decode(key) = 'harness.run'"
+    try:
+        return dict(connection.execute(query, [list(files)]).fetchall()) if files else {}
+    except duckdb.Error:
+        if len(files) == 1:
+            return {}
+        return {file: run for single in files for file, run in _run_ids(connection, [single]).items()}
+
+
 def _whole(database: Database, files: Sequence[Path], columns: Mapping[str, str]) -> dict[str, set[str]]:
     """File → the declared columns it has. What is torn, or is no table of ours, is quarantined."""
     import duckdb
@@ -204,6 +233,8 @@ def _schemas_of(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> 
 
 def _has_magic(path: Path) -> bool:
     """A file that was written to its end begins and ends with PAR1; this costs two small reads."""
+    if not path.is_file():
+        return False
     with path.open("rb") as file:
         head = file.read(4)
         size = file.seek(0, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -158,6 +159,13 @@ def test_a_column_that_an_older_run_lacks_is_unknown_and_not_zero(runs: Path) ->
 
 def test_no_runs_at_all_are_empty_tables(tmp_path: Path) -> None:
     assert answer(tmp_path / "none", "SELECT count(*) FROM runs") == [(0,)]
+
+
+def test_a_copy_of_a_run_does_not_count_twice(runs: Path) -> None:
+    shutil.copytree(runs / "quick-1", runs / "a-copy")
+    with open_database(run_roots(runs), COUNT) as opened:
+        assert ask(opened, COUNT)[1] == [("quick-1", 4), ("quick-2", 4)]
+        assert len(opened.quarantined) == 1 and "a-copy: run quick-1 is there already" in opened.quarantined[0]
 
 
 def test_published_runs_stand_beside_our_own(runs: Path) -> None:
