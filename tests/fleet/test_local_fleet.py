@@ -257,6 +257,7 @@ def test_a_port_that_somebody_takes_first(config: LocalConfig, tmp_path: Path, t
         probe.bind(("127.0.1.1", 0))
         free = probe.getsockname()[1]
     ports = iter([taken] * times_taken + [free])
+    noted: list[int] = []
     ground = Ground(config, note=lambda text: None, changed=lambda: None)
     proxy = Proxy(ground, config.nodes[0], tmp_path, lambda address: next(ports))
 
@@ -266,6 +267,7 @@ def test_a_port_that_somebody_takes_first(config: LocalConfig, tmp_path: Path, t
         try:
             await proxy.start()
         finally:
+            noted.extend(int(path.read_text()) for path in config.socket_dir.glob("*.base_id"))
             ground.closing = True
             await proxy.stop()
 
@@ -277,6 +279,8 @@ def test_a_port_that_somebody_takes_first(config: LocalConfig, tmp_path: Path, t
             with pytest.raises(FleetError, match=f"port {taken} of 127.0.1.1 was taken .* proxy of node-a"):
                 asyncio.run(run())
     assert not any(child.running for child in ground.children)
+    assert len(noted) == 2  # the process that failed had chosen a base id too
+    assert not any((SHARED_MEMORY / f"envoy_shared_memory_{base_id * 10}").exists() for base_id in noted)
 
 
 @pytest.mark.parametrize("when", ["starting", "ready"])

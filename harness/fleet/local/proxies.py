@@ -249,8 +249,11 @@ class Proxy:
         self.ground.note(f"{self.name} stays down after {CRASH_RESTARTS} attempts")
 
     def _forget_shared_memory(self) -> None:
-        if self.base_id is not None:
-            envoy.remove_shared_memory(self.base_id)
+        """Of every process that this node had, also of one that never became ready."""
+        for noted in self.ground.config.socket_dir.glob(f"{self.node.name}.*.base_id"):
+            if (text := noted.read_text().strip()).isdigit():
+                envoy.remove_shared_memory(int(text))
+            noted.unlink()
 
     async def stop(self) -> None:
         """End every process of this node and remove what it left in shared memory."""
@@ -259,10 +262,6 @@ class Proxy:
                 await child.end(STOP_GRACE_S)
         self.ready = False
         self._forget_shared_memory()
-        if self.base_id is None:  # it never became ready, but may have chosen a base id
-            noted = self._socket_file("base_id", self._generation)
-            if noted.exists():
-                envoy.remove_shared_memory(int(noted.read_text()))
 
     def recorded(self, engine_backend: str | None) -> dict[str, Any]:
         """The node's entry in fleet.json."""
