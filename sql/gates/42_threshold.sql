@@ -1,13 +1,26 @@
 -- gate: threshold
 -- asserts: Every threshold that the plan states was judged, and none that was judged failed. One of the zero-failure
 --          set is not said again where a failure counter says it already.
--- cause: driver where the metric is the driver's own, or a rate that a lost backend explains; else mesh
+-- cause: driver where the metric is the driver's own, or where an engine of this target was lost, off plan, late or
+--        short of requests: a rate or a latency that the engine itself bent says nothing of the mesh; else mesh
 -- items: target × threshold
--- needs: target_states, thresholds, plan_thresholds, counters
+-- needs: target_states, thresholds, plan_thresholds, counters, cells, runs
 -- reason: thresholds failed: {}
 -- between: semicolon
 WITH failed AS (
     SELECT DISTINCT exec_no FROM counters WHERE is_failure(counter) AND value > 0
+),
+bent AS (
+    SELECT DISTINCT target_no
+    FROM cells
+    JOIN runs USING (run)
+    WHERE
+        cells.lost
+        OR survivor AND (
+            abs(elapsed_ms - duration_ms) > duration_ms::DOUBLE * 5 / 100
+            OR sent::DOUBLE < planned_2xx * floor_pct / 100
+            OR send_delay_p99_ns > max_send_delay_ms * 1e6
+        )
 ),
 judged AS (
     SELECT target_no, threshold_no, expr, thresholds.passed AS holds, actual
@@ -37,11 +50,12 @@ SELECT
     END AS verdict,
     CASE
         WHEN metric(expr) ^@ 'pool_overflow' OR contains(expr, 'send_delay') THEN 'driver'
-        WHEN expr ^@ 'rate:' AND lost > 0 THEN 'driver'
+        WHEN bent.target_no IS NOT NULL AND NOT expr ^@ 'counter:' THEN 'driver'
         ELSE 'mesh'
     END AS cause,
     expr || ' (actual ' || actual || ')' AS lead
 FROM listed
 JOIN target_states USING (target_no)
 LEFT JOIN failed USING (exec_no)
+LEFT JOIN bent USING (target_no)
 ORDER BY target_no, threshold_no NULLS LAST
