@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from typing import Any
 
@@ -34,9 +33,10 @@ def task(name: str) -> dict[str, Any]:
     """The doit task of one chore."""
 
     def run() -> TaskFailed | None:
+        from plumbum import RETCODE, local
+
         for command in COMMANDS[name]:
-            code = subprocess.run(command, check=False).returncode
-            if code:
+            if code := local[command[0]][command[1:]] & RETCODE(FG=True):
                 error = ChoreError(f"{' '.join(command[1:])} ended with exit code {code}")
                 current().errors.append(error)
                 return TaskFailed(str(error))

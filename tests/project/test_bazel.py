@@ -15,7 +15,7 @@ import pytest
 from harness import __version__
 
 # Tools of developers: started as programs, imported by no test.
-TOOLS = {"mypy", "ruff", "types-psutil", "types-pyyaml"}
+TOOLS = {"mypy", "ruff", "types-pyyaml"}
 
 
 class Starlark:
