@@ -28,7 +28,7 @@ EXAMPLE = """examples:
 """
 RATES = {60: 5, 1000: 20}  # rps → connections
 LIMIT_CONNECTIONS = 64
-LIMIT_STEPS_RPS = (5_000, 10_000, 20_000, 25_000, 30_000, 35_000, 40_000, 45_000, 50_000)
+LIMIT_STEPS_RPS = (5_000, 10_000, 20_000, 25_000, 30_000, 35_000, 40_000, 45_000, 50_000, 60_000, 70_000)
 LIMIT_DELAY_MS = 10.0  # above this p99 of the send delay a rate is no longer held
 TRUTH = {"rate_rps": 100, "seconds": 10, "connections": 5, "stall_s": 1.0}
 

@@ -10,6 +10,8 @@ import math
 from collections.abc import Sequence
 from operator import mul
 
+from hdrh.histogram import HdrHistogram
+
 SUB_BUCKET_BITS = 11  # 2,048 sub-buckets: the next power of two above 2 × 10^3
 HDR_MAX_NS = 60_000_000_000
 
@@ -78,8 +80,6 @@ class Distribution:
 
     def encode(self) -> str:
         """HdrHistogram V2, base64. Values over 60 s stand in its last bucket, so that the count stays right."""
-        from hdrh.histogram import HdrHistogram
-
         histogram = HdrHistogram(1, HDR_MAX_NS, 3)
         for lowest, count in self.buckets.items():
             histogram.record_value(min(lowest, HDR_MAX_NS), count)
