@@ -55,6 +55,9 @@ def follow(folder: RunFolder, timeout_s: float | None, show: Callable[[str], Non
         if word.startswith("ended"):
             click.echo(f"\nThe load {word}; `harness gate {folder.run}` grades what was saved.")
             return 0
+        if word == "never started":
+            click.echo(f"harness: the load {word}; `./doit soak run={folder.run}` goes on with the run.", err=True)
+            return EXIT_STAGE
         if time.monotonic() - began > (timeout_s if timeout_s is not None else _patience_s(folder, began)):
             click.echo(f"harness: the load is {word} and the time to watch is up.", err=True)
             return EXIT_STAGE
@@ -62,12 +65,13 @@ def follow(folder: RunFolder, timeout_s: float | None, show: Callable[[str], Non
 
 
 def load_word(folder: RunFolder) -> str:
-    """``not started``, ``running``, ``ended`` or ``ended without a report``."""
+    """``not started``, ``running``, ``ended``, ``ended without a report`` or ``never started`` (the fleet is gone)."""
     if folder.report_json.exists() or (folder.evidence / "report.json").exists():
         return "ended"
     load = _read(folder.load_json)
     if load is None:
-        return "not started"
+        fleet = (_read(folder.fleet_json) or {}).get("state")
+        return "never started" if fleet in ("failed", "stopped") or folder.closed.exists() else "not started"
     return "running" if load_is_running(load) else "ended without a report"
 
 

@@ -144,7 +144,7 @@ def timeline(
         parts.append(_line(left, y_rate(planned_rps), right, y_rate(planned_rps), "plan"))
         parts.append(_text(left - 8, y_rate(planned_rps) + 4, f"plan {planned_rps:,.0f}", "tick end"))
     parts += [_text(x(at), rate_bottom + 18, f"{at:,.0f} s", "tick middle") for at in _time_ticks(end_s)]
-    parts += [_mark(mark, x(mark.at_s), latency_top - 14, rate_bottom, numbered=len(marks) <= 60) for mark in marks]
+    parts += [_marks(group, x, latency_top - 14, rate_bottom) for group in _close_together(marks, x)]
     parts.append(_steps(moments, lambda m: m.max_ns, x, y, "series-max", "max"))
     parts.append(_steps(moments, lambda m: m.p99_ns, x, y, "series-p99", "p99"))
     parts.append(_steps(moments, lambda m: m.rate_2xx_rps, x, y_rate, "series-rate", "2xx/s"))
@@ -185,14 +185,33 @@ def _steps(
     return Markup("").join(drawn)
 
 
-def _mark(mark: Mark, x: float, top: float, bottom: float, *, numbered: bool) -> Markup:
+def _close_together(marks: Sequence[Mark], x: Callable[[float], float]) -> list[list[Mark]]:
+    """Marks, in the order of time, in groups whose symbols would hide one another."""
+    groups: list[list[Mark]] = []
+    for mark in marks:
+        if groups and x(mark.at_s) - x(groups[-1][0].at_s) < 26:
+            groups[-1].append(mark)
+        else:
+            groups.append([mark])
+    return groups
+
+
+def _marks(group: Sequence[Mark], x: Callable[[float], float], top: float, bottom: float) -> Markup:
+    """A line for each, and one symbol with their numbers for all; a fault is the one that must be seen."""
+    shown = next((mark for mark in group if mark.kind == "fault"), group[0])
+    at = x(group[0].at_s)
     shape = {
-        "proxy": f"M{x:.1f} {top - 6:.1f} l6 10 h-12 z",
-        "target": f"M{x - 5:.1f} {top - 5:.1f} h10 v10 h-10 z",
-    }.get(mark.kind, f"M{x - 5:.1f} {top - 5:.1f} l10 10 m0 -10 l-10 10")
-    label = _text(x + 8, top + 4, str(mark.number), "tick") if numbered else Markup("")
+        "proxy": f"M{at:.1f} {top - 6:.1f} l6 10 h-12 z",
+        "target": f"M{at - 5:.1f} {top - 5:.1f} h10 v10 h-10 z",
+    }.get(shown.kind, f"M{at - 5:.1f} {top - 5:.1f} l10 10 m0 -10 l-10 10")
+    first, last = group[0].number, group[-1].number
+    lines = Markup("").join(_line(x(mark.at_s), top + 5, x(mark.at_s), bottom, f"event {mark.kind}") for mark in group)
     return Markup('<g><title>{}</title>{}<path d="{}" class="mark {}"/>{}</g>').format(
-        mark.text, _line(x, top + 5, x, bottom, f"event {mark.kind}"), shape, mark.kind, label
+        "; ".join(mark.text for mark in group),
+        lines,
+        shape,
+        shown.kind,
+        _text(at + 8, top + 4, str(first) if first == last else f"{first}–{last}", "tick"),
     )
 
 

@@ -183,7 +183,7 @@ def about(folder: RunFolder, facts: Facts) -> list[tuple[str, str]]:
             if rate and nodes
             else None,
         ),
-        ("duration", words.duration(document.get("duration_s") or settings.get("duration_s"))),
+        ("duration", words.duration(document.get("duration_s") or settings.get("duration_s") or None)),
         ("first dispatch", words.utc(document.get("started_at"))),
         ("last answer", words.utc(document.get("ended_at"))),
         ("faults put in", settings.get("fault") or "none"),

@@ -79,6 +79,14 @@ def test_it_gives_up_by_itself_after_the_load_should_have_ended(folder: RunFolde
     assert main(["watch", "quick-1"]) == 4
 
 
+def test_a_fleet_that_failed_before_the_load_ends_the_watch(
+    folder: RunFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_json(folder.fleet_json, {"state": "failed"})
+    assert main(["watch", "quick-1"]) == 4
+    assert "never started" in capsys.readouterr().err
+
+
 def test_json_is_one_look(folder: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
     claim(folder, time.time() + 60)
     write_json(folder.progress_json, SEEN)

@@ -62,6 +62,18 @@ def test_a_missing_interval_is_a_gap_in_the_line() -> None:
     assert picture.count('class="line series-p99"') == 1
 
 
+def test_marks_that_would_hide_one_another_share_a_symbol() -> None:
+    marks = [
+        Mark(20, "proxy", 1, "a"),
+        Mark(20.2, "fault", 2, "b"),
+        Mark(21, "target", 3, "c"),
+        Mark(40, "proxy", 4, "d"),
+    ]
+    picture = timeline([Moment(10, 1e6, 2e6, 5.0)], marks, duration_s=60, planned_rps=None, node="node-a")
+    assert picture.count('class="mark ') == 2 and picture.count('class="event ') == 4
+    assert ">1–3</text>" in picture and ">4</text>" in picture and "a; b; c" in picture
+
+
 def test_rolls_and_faults_are_marked_with_their_words() -> None:
     marks = [Mark(8, "proxy", 1, "8 s: proxy node-a: ROLLED"), Mark(20, "fault", 2, "20 s: <kill>")]
     picture = timeline([Moment(10, 1e6, 2e6, 5.0)], marks, duration_s=60, planned_rps=None, node="node-a")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -188,3 +189,13 @@ def test_with_many_nodes_only_the_slowest_are_drawn_and_the_page_says_so(tmp_pat
     page = page_of(tmp_path, tables, made.verdict_of(tables, "quick-1"))
     assert "12 slowest of 20 nodes are drawn" in page.text
     assert len(page.row("svc-1")) == 21
+
+
+def test_a_fault_is_placed_at_its_second_of_the_load(tmp_path: Path, clean: made.Tables) -> None:
+    """Counted from the engines' start: the dispatch comes before it and would move every fault."""
+    for execution in clean["executions"]:
+        execution["started_at"] = made.T0 - timedelta(seconds=1)
+    fault = {"event_no": 9, "source": "faults", "at": made.T0 + timedelta(seconds=20), "outcome": "BEGINS"}
+    clean["events"].append({**fault, "detail": "FAULT kill-engine node-b at 20s : begins"})
+    page = page_of(tmp_path, clean, made.verdict_of(clean, "quick-1"))
+    assert "20 s: FAULT kill-engine node-b at 20s : begins" in page.text
