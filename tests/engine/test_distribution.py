@@ -6,7 +6,7 @@ import statistics
 
 import pytest
 from hdrh.histogram import HdrHistogram
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.engine.distribution import HDR_MAX_NS, Distribution
@@ -21,6 +21,7 @@ def of(values: list[int]) -> Distribution:
 
 
 @given(VALUES)
+@settings(deadline=None)
 def test_moments_are_exact(values: list[int]) -> None:
     distribution = of(values)
     assert (distribution.count, distribution.min, distribution.max) == (len(values), min(values), max(values))
@@ -29,6 +30,7 @@ def test_moments_are_exact(values: list[int]) -> None:
 
 
 @given(VALUES)
+@settings(deadline=None)
 def test_encoded_form_is_the_histogram_of_the_same_values(values: list[int]) -> None:
     decoded = HdrHistogram.decode(of(values).encode())
     expected = HdrHistogram(1, HDR_MAX_NS, 3)
@@ -41,6 +43,7 @@ def test_encoded_form_is_the_histogram_of_the_same_values(values: list[int]) -> 
 
 
 @given(VALUES)
+@settings(deadline=None)
 def test_a_percentile_is_the_first_bucket_at_or_above_the_fraction(values: list[int]) -> None:
     ordered = sorted(values)
     for per_mille, found in zip((500, 900, 990, 999), of(values).percentiles((500, 900, 990, 999)), strict=True):
@@ -49,6 +52,7 @@ def test_a_percentile_is_the_first_bucket_at_or_above_the_fraction(values: list[
 
 
 @given(VALUES, VALUES)
+@settings(deadline=None)
 def test_merging_equals_adding(first: list[int], second: list[int]) -> None:
     merged, together = of(first), of(first + second)
     merged.merge(of(second))

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.engine.spec import dial_address, parse_address, parse_execution, parse_start
@@ -23,6 +23,7 @@ def test_a_valid_execution_is_planned_to_the_request() -> None:
 
 
 @given(st.integers(1, 100_000), st.integers(1, 40_000))
+@settings(deadline=None)
 def test_planned_is_rate_times_duration(rate_rps: int, duration_s: int) -> None:
     spec = parse_execution(execution_json(rate_rps=rate_rps, duration_s=duration_s))
     assert spec.planned == rate_rps * duration_s
@@ -87,6 +88,7 @@ JSON = st.recursive(
 
 
 @given(st.sampled_from(sorted(execution_json())), JSON)
+@settings(deadline=None)
 def test_no_value_of_a_field_ends_in_anything_but_a_spec_or_a_refusal(name: str, value: Any) -> None:
     try:
         spec = parse_execution(execution_json(**{name: value}))
