@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import gc
 import resource
 import signal
@@ -46,7 +47,9 @@ def _run(options: argparse.Namespace, listen: tuple[str, int], proxy: Address | 
 
     def note(text: str) -> None:
         if log is not None:
-            log.write(f"{utc_stamp()} {options.name} {text}".replace("\n", " "))
+            line = f"{utc_stamp()} {options.name} {text}".replace("\n", " ")
+            with contextlib.suppress(OSError):  # a full disk must not end a load
+                log.write(line.encode("ascii", "backslashreplace").decode("ascii"))
 
     async def serve() -> None:
         engine = Engine(name=options.name, proxy=proxy, max_executions=options.max_executions, log=note)

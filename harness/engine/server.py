@@ -100,18 +100,24 @@ class _Session:
                 "pid": os.getpid(),
             }
         )
-        try:
-            while (line := await self._reader.readline()).endswith(b"\n"):
-                self._handle(line)
-        except ValueError:  # readline's word for a line over the limit
-            self._fail(None, f"a line of more than {MAX_LINE_BYTES} bytes")
-        except ConnectionError:
-            pass
+        while line := await self._read_line():
+            self._handle(line)
         engine.log(f"driver gone, {len(self._executions)} executions cancelled with it")
         for execution in self._executions.values():
             execution.cancel(drain_s=0)
         await asyncio.gather(*self._tasks)
         self._writer.close()
+
+    async def _read_line(self) -> bytes | None:
+        """The next whole line; None when the driver is gone, or sent a line over the limit and must go."""
+        try:
+            line = await self._reader.readline()
+        except ConnectionError:
+            return None
+        except ValueError:  # readline's word for a line over the limit
+            self._fail(None, f"a line of more than {MAX_LINE_BYTES} bytes")
+            return None
+        return line if line.endswith(b"\n") else None
 
     async def end(self) -> None:
         """Cancel, deliver the results within STOP_S, close."""
@@ -124,7 +130,7 @@ class _Session:
     def _handle(self, line: bytes) -> None:
         try:
             message = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             self._fail(None, "a line that is not JSON")
             return
         kind = message.get("type") if isinstance(message, dict) else None

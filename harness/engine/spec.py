@@ -195,7 +195,7 @@ def _number(
 ) -> Fraction:
     """Exact as written: 0.1 is one tenth, so that rate × duration has no rounding."""
     value = fields.pop(name, default)
-    if type(value) not in (int, float) or not math.isfinite(value):
+    if type(value) not in (int, float) or (isinstance(value, float) and not math.isfinite(value)):
         raise PlanError(f"execution.{name} is absent or not a number")
     number = Fraction(str(value))
     if number > most or (above is not None and number <= above) or (at_least is not None and number < at_least):

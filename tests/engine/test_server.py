@@ -71,12 +71,18 @@ def test_a_start_over_the_cap_is_refused_and_a_slot_is_free_again_after_a_result
 
 
 def test_what_is_wrong_on_the_wire_is_answered_and_the_engine_goes_on(
-    start_engine: StartEngine, connect: Connect, fixed_server: FixedServer
+    start_engine: StartEngine, connect: Connect, fixed_server: FixedServer, tmp_path: Path
 ) -> None:
-    driver = connect(start_engine())
+    driver = connect(start_engine("--log", str(tmp_path / "engine.log")))
     wrong: list[tuple[Any, str | None, str]] = [
         (b"{nonsense\n", None, "not JSON"),
         (b"\xff\xfe\n", None, "not JSON"),
+        (b"[" * 100_000 + b"\n", None, "not JSON"),
+        (
+            {"type": "start", "id": "\ud800", "execution": execution_json(label="\ud800", rate_rps=0)},
+            "\ud800",
+            "rate_rps",
+        ),
         ([], None, "type None"),
         ({"type": "pause"}, None, "'pause'"),
         ({"type": ["start"]}, None, "type"),
@@ -212,3 +218,11 @@ def test_help_has_an_example() -> None:
     command = [sys.executable, "-m", "harness.engine", "--help"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=True)
     assert "example:" in done.stdout
+
+
+def test_a_log_on_a_full_disk_does_not_end_a_load(
+    start_engine: StartEngine, connect: Connect, fixed_server: FixedServer
+) -> None:
+    driver = connect(start_engine("--log", "/dev/full"))
+    driver.start(url=fixed_server.url)
+    assert driver.result()["counters"] == {"benchmark.http_2xx": 10}

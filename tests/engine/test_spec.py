@@ -39,6 +39,7 @@ def test_planned_is_rate_times_duration(rate_rps: int, duration_s: int) -> None:
         ({"rate_rps": math.nan}, "rate_rps"),
         ({"rate_rps": math.inf}, "rate_rps"),
         ({"rate_rps": 1e9}, "rate_rps"),
+        ({"rate_rps": 10**400}, "rate_rps"),
         ({"rate_rps": 3, "duration_s": 0.5}, "whole number of requests"),
         ({"duration_s": 0}, "duration_s"),
         ({"duration_s": 1e9}, "duration_s"),
