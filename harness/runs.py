@@ -69,6 +69,11 @@ class RunFolder:
         return self.root / "tables"
 
     @property
+    def tables_index(self) -> Path:
+        """Which tables were made, with rows and digests, or why none could be."""
+        return self.tables / "index.json"
+
+    @property
     def verdicts(self) -> Path:
         """One file per grading."""
         return self.root / "verdicts"

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import EvidenceError
-from harness.files import read_json, sha256_file
+from harness.files import read_json
 from harness.graph import receipts
 from harness.runs import RunFolder
-from harness.stages.tables import INDEX
 
 WITNESSES = "SOAK UNPROVEN prober=absent restarts=absent (the verdict below is of the load alone)"
 
@@ -19,7 +18,7 @@ def reads(folder: RunFolder) -> list[Path]:
     """The tables' index, and every file of the gate: edit one and only the gate runs again."""
     from harness import gate
 
-    return [folder.tables / INDEX, *gate.files()]
+    return [folder.tables_index, *gate.files()]
 
 
 def makes(folder: RunFolder) -> list[Path]:
@@ -29,12 +28,9 @@ def makes(folder: RunFolder) -> list[Path]:
 
 def work(folder: RunFolder) -> dict[str, Any]:
     """Grade and store."""
-    from harness import gate
-    from harness.gate import store
+    from harness.gate.saved import grade_run
 
-    index = read_json(folder.tables / INDEX)
-    verdict = gate.Verdict.refused(folder.run, index["refused"]) if index["refused"] else gate.grade(folder.tables)
-    path = store.append(folder.verdicts, verdict, sha256_file(folder.tables / INDEX))
+    verdict, path = grade_run(folder)
     return {"summary": verdict.word, "verdict": path.name, "word": verdict.word}
 
 

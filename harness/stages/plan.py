@@ -76,7 +76,7 @@ def _run_document(folder: RunFolder, settings: Settings, planned: Planned, plan_
         "created_at": utc_stamp(),
         "harness": __version__,
         "token": secrets.token_hex(16),
-        "settings": settings.flat(),
+        "settings": {**settings.flat(), "run": folder.run, "duration_s": planned.plan.duration_s},
         "plan_sha256": sha256_text(plan_text),
         "schedule_sha256": sha256_text(schedule_tsv(planned.rolls)),
     }

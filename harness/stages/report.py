@@ -8,12 +8,11 @@ from typing import Any
 from harness.files import read_json
 from harness.graph import receipts
 from harness.runs import RunFolder
-from harness.stages.tables import INDEX
 
 
 def reads(folder: RunFolder) -> list[Path]:
     """The gate's receipt and the tables."""
-    return [receipts.path_of(folder, "gate"), folder.tables / INDEX]
+    return [receipts.path_of(folder, "gate"), folder.tables_index]
 
 
 def makes(folder: RunFolder) -> list[Path]:

@@ -11,8 +11,6 @@ from harness.files import write_json
 from harness.runs import RunFolder
 from harness.stages.save import SAVED, SUMS
 
-INDEX = "index.json"
-
 
 def reads(folder: RunFolder) -> list[Path]:
     """Every saved file, so that one changed byte is noticed."""
@@ -23,7 +21,7 @@ def reads(folder: RunFolder) -> list[Path]:
 
 def makes(folder: RunFolder) -> list[Path]:
     """The tables and their index, as far as they are there."""
-    return sorted({folder.tables / INDEX, *folder.tables.glob("*.parquet")})
+    return sorted({folder.tables_index, *folder.tables.glob("*.parquet")})
 
 
 def work(folder: RunFolder) -> dict[str, Any]:
@@ -41,6 +39,6 @@ def work(folder: RunFolder) -> dict[str, Any]:
         shutil.rmtree(folder.tables, ignore_errors=True)
         tables, refused = {}, str(error)
     folder.tables.mkdir(parents=True, exist_ok=True)
-    write_json(folder.tables / INDEX, {"schema": 1, "run": folder.run, "refused": refused, "tables": tables})
+    write_json(folder.tables_index, {"schema": 1, "run": folder.run, "refused": refused, "tables": tables})
     rows = sum(table["rows"] for table in tables.values())
     return {"summary": refused or f"{len(tables)} tables, {rows:,} rows", "refused": refused}

@@ -19,7 +19,7 @@ bent AS (
         OR survivor AND (
             abs(elapsed_ms - duration_ms) > duration_ms::DOUBLE * 5 / 100
             OR sent::DOUBLE < planned_2xx * floor_pct / 100
-            OR send_delay_p99_ns > max_send_delay_ms * 1e6
+            OR lateness_p99_ns > max_send_delay_ms * 1e6
         )
 ),
 judged AS (

@@ -1,5 +1,6 @@
 -- about: One row per backend of an execution: refusal, lost or survivor (it returned and nothing is held against it),
 --        with its count, its failures, what it sent, and the distributions that are shown.
+--        lateness is what of the send delay a wait for a free connection does not explain: the engine's own.
 --        An absent counter is 0 where the producer counts it; where counters cannot be read it is NULL.
 WITH counted AS (
     SELECT
@@ -26,6 +27,11 @@ delay AS (
     FROM statistics
     WHERE statistic = 'harness.send_delay' AND unit = 'ns'
 ),
+waiting AS (
+    SELECT run, exec_no, backend_no, p99
+    FROM statistics
+    WHERE statistic = 'benchmark_http_client.queue_to_connect' AND unit = 'ns'
+),
 told AS (
     SELECT
         backends.*,
@@ -42,8 +48,10 @@ SELECT
     latency.p50 AS p50_ns,
     latency.p99 AS p99_ns,
     latency.max AS max_ns,
-    delay.p99 AS send_delay_p99_ns
+    delay.p99 AS send_delay_p99_ns,
+    greatest(delay.p99 - coalesce(waiting.p99, 0), 0) AS lateness_p99_ns
 FROM told
 LEFT JOIN counted USING (run, exec_no, backend_no)
 LEFT JOIN latency USING (run, exec_no, backend_no)
 LEFT JOIN delay USING (run, exec_no, backend_no)
+LEFT JOIN waiting USING (run, exec_no, backend_no)

@@ -47,7 +47,8 @@ SELECT
     p50_ns,
     p99_ns,
     max_ns,
-    send_delay_p99_ns
+    send_delay_p99_ns,
+    lateness_p99_ns
 FROM planned
 FULL JOIN seen USING (run, target_no, ip, nth)
 JOIN target_states USING (run, target_no)

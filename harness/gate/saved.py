@@ -1,0 +1,51 @@
+"""Grading what is saved: the tables of a run, held against their index, to a verdict beside the earlier ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from harness.errors import EvidenceError
+from harness.files import read_json, sha256_file
+from harness.gate.run import READS, grade
+from harness.gate.store import append
+from harness.gate.verdict import Verdict
+from harness.runs import RunFolder
+
+
+def grade_run(folder: RunFolder) -> tuple[Verdict, Path]:
+    """Grade a run and store the verdict; returns it with its file. What cannot be graded is REFUSED, and stored too.
+
+    Raises EvidenceError when the run has no tables at all: then nothing was there to be graded, and nothing is stored.
+    """
+    try:
+        index = read_json(folder.tables_index)
+        refused, tables = index["refused"], index["tables"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise EvidenceError(
+            f"run {folder.run} has no tables to grade; `./doit tables:{folder.run}` makes them from its evidence",
+            run=folder.run,
+        ) from None
+    verdict = _grade(folder, tables) if refused is None else Verdict.refused(folder.run, str(refused))
+    return verdict, append(folder.verdicts, verdict, sha256_file(folder.tables_index))
+
+
+def _grade(folder: RunFolder, tables: Any) -> Verdict:
+    try:
+        check_tables(folder, tables)
+        return grade(folder.tables)
+    except EvidenceError as error:
+        return Verdict.refused(folder.run, error.message)
+
+
+def check_tables(folder: RunFolder, tables: Any) -> None:
+    """Raise EvidenceError when a table that is graded is not the one that the index says was made."""
+    for name in READS:
+        path = folder.tables / f"{name}.parquet"
+        made = tables.get(name) if isinstance(tables, dict) else None
+        digest = made.get("sha256") if isinstance(made, dict) else None
+        if not path.is_file() or sha256_file(path) != digest:
+            raise EvidenceError(
+                f"{path.name} is not what was made from the evidence; `./doit tables:{folder.run}` makes it again",
+                run=folder.run,
+            )
