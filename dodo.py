@@ -5,7 +5,8 @@
 A stage is done when its receipt is in runs/<run>/stages/. See docs/architecture.md.
 """
 
-from harness.graph import entry, invocation
+from harness import entry
+from harness.graph import invocation
 
 if not invocation.entered():
     entry.enter_from_plain_doit()

@@ -61,7 +61,7 @@ def measure(runs: Path, words: list[str]) -> list[float]:
     for _ in range(REPEATS):
         start = time.perf_counter()
         done = subprocess.run(
-            [sys.executable, "-m", "harness.graph", *words],
+            [sys.executable, "-m", "harness.entry", *words],
             cwd=PROJECT,
             env=environment,
             capture_output=True,

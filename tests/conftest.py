@@ -64,7 +64,7 @@ class Doit:
     def start(self, *words: str, **more: str) -> subprocess.Popen[str]:
         """Start the command in a process group of its own."""
         return subprocess.Popen(
-            [sys.executable, "-m", "harness.graph", *words],
+            [sys.executable, "-m", "harness.entry", *words],
             cwd=PROJECT,
             env=self.environment(**more),
             stdout=subprocess.PIPE,

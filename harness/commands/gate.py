@@ -25,12 +25,13 @@ def gate(run: str, per_node: bool, runs_folder: Path, as_json: bool) -> int:
       harness gate quick-20261008T101500Z --per-node
       harness gate quick-20261008T101500Z --json | jq -r .verdict
     """
+    from harness.gate import render
     from harness.gate.saved import grade_run
 
     verdict, _ = grade_run(find_run(runs_folder, run))
     if as_json:
         echo_json(verdict.to_json())
     else:
-        for line in verdict.lines(per_node=per_node):
+        for line in render(verdict, per_node=per_node):
             click.echo(line)
     return verdict.exit_code

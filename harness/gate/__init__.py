@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.gate.load import digest, files
 from harness.gate.run import grade
+from harness.gate.text import render
 from harness.gate.verdict import Finding, NodeResult, TargetResult, Verdict
 
-__all__ = ["Finding", "NodeResult", "TargetResult", "Verdict", "digest", "files", "grade"]
+__all__ = ["Finding", "NodeResult", "TargetResult", "Verdict", "digest", "files", "grade", "render"]

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from harness.errors import EvidenceError
 from harness.gate.load import Gate, digest
-from harness.gate.run import Row
+from harness.gate.row import Row
 from harness.gate.summary import Record, Summary
 from harness.gate.text import ms
 from harness.gate.verdict import FAIL, PASS, NodeResult, TargetResult, Verdict

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import EvidenceError, HarnessError
+from harness.gate.compose import compose
 from harness.gate.load import Gate, load_gates, load_views
-from harness.gate.verdict import Finding, Verdict
+from harness.gate.row import Row
+from harness.gate.summary import read_summary
+from harness.gate.verdict import Verdict
 from harness.store.database import connect, load_tables
 from harness.store.readers import one_line
 
@@ -31,43 +33,12 @@ FROM runs
 VERDICTS = frozenset({"PASS", "FAIL", "SKIP", "UNMEASURED"})
 
 
-@dataclass(frozen=True)
-class Row:
-    """One row of a gate: a planned item and what was found there.
-
-    ``verdict`` is PASS, FAIL, SKIP (another rule says why nothing can be judged here) or UNMEASURED. A finding in
-    words is ``lead + part + tail``; findings of one target with equal lead and tail are said together.
-    """
-
-    rule: str
-    item: str
-    verdict: str
-    cause: str
-    target_no: int | None = None
-    node: str | None = None
-    failure_class: str | None = None
-    count: int | None = None
-    subject: str | None = None
-    lead: str | None = None
-    part: str | None = None
-    tail: str | None = None
-
-    def finding(self) -> Finding:
-        """The row as a finding."""
-        detail = one_line(f"{self.lead or ''}{self.part or ''}{self.tail or ''}")
-        count = None if self.count is None else int(self.count)
-        return Finding(self.rule, self.node, self.failure_class, count, self.cause, detail, self.subject)
-
-
 def grade(tables: Path, *, max_send_delay_ms: float | None = None) -> Verdict:
     """Grade the run whose tables are in ``tables``; no other file of the run is read.
 
     ``max_send_delay_ms`` is the limit of rule driver_late; None takes the one the run was made with. Raises
     EvidenceError when a table is absent or damaged: the run is then refused.
     """
-    from harness.gate.compose import compose
-    from harness.gate.summary import read_summary
-
     gates = load_gates()
     connection = connect()
     try:

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from harness.errors import EvidenceError
 from harness.files import fsync_folder, read_json, utc_stamp, write_atomic
+from harness.gate.text import render
 from harness.gate.verdict import Verdict
 
 NAME = re.compile(r"(\d{6})-\d{8}T\d{9}Z\.json")
@@ -23,11 +24,12 @@ def append(verdicts: Path, verdict: Verdict, tables_digest: str) -> Path:
     """
     verdicts.mkdir(parents=True, exist_ok=True)
     now = utc_stamp()
+    lines = render(verdict)
     document = verdict.to_json() | {
         "graded_at": now,
         "tables_sha256": tables_digest,
-        "verdict_line": verdict.verdict_line,
-        "lines": verdict.lines(),
+        "verdict_line": lines[-1],
+        "lines": lines,
     }
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     whole = verdicts / f".{uuid4().hex}.whole"

@@ -8,7 +8,7 @@ from harness.gate.verdict import FAIL, REFUSED, NodeResult, TargetResult, Verdic
 from harness.store.readers import one_line
 
 
-def render(verdict: Verdict, *, per_node: bool) -> list[str]:
+def render(verdict: Verdict, *, per_node: bool = False) -> list[str]:
     """All lines, the verdict line last. A refusal is one line, which is no VERDICT line."""
     if verdict.word == REFUSED:
         return [one_line(f"REFUSED {verdict.run}: {verdict.reason}")]

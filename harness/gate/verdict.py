@@ -176,17 +176,6 @@ class Verdict:
             "lost_backends": len(self.lost),
         }
 
-    @property
-    def verdict_line(self) -> str:
-        """The last line: ``VERDICT PASS …``, or ``REFUSED …`` where nothing was graded."""
-        return self.lines()[-1]
-
-    def lines(self, per_node: bool = False) -> list[str]:
-        """The verdict as text, the verdict line last; with ``per_node`` a line for every node of every target."""
-        from harness.gate.text import render
-
-        return render(self, per_node=per_node)
-
     def to_json(self) -> dict[str, Any]:
         """The machine's form. A refusal has ``reason`` and no counts."""
         return {

@@ -55,14 +55,14 @@ def set_current(invocation: Invocation) -> None:
 
 
 def current() -> Invocation:
-    """The invocation that runs. Raises UsageError when doit was not entered through ``harness.graph``."""
+    """The invocation that runs. Raises UsageError when doit was not entered through ``harness.entry``."""
     if not _current:
         raise UsageError("the graph has no invocation; start it with ./doit")
     return _current[0]
 
 
 def entered() -> bool:
-    """True when doit was entered through ``harness.graph``."""
+    """True when doit was entered through ``harness.entry``."""
     return bool(_current)
 
 

@@ -64,7 +64,7 @@ def tasks(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
 
 def run(words: list[str], runs: Path) -> str:
     """Standard output of a command that only looks, on an empty runs folder."""
-    programs = {"./doit": [sys.executable, "-m", "harness.graph"], "harness": [sys.executable, "-m", "harness.cli"]}
+    programs = {"./doit": [sys.executable, "-m", "harness.entry"], "harness": [sys.executable, "-m", "harness.cli"]}
     done = subprocess.run(
         programs[words[0]] + words[1:],
         cwd=ROOT,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.errors import EvidenceError
-from harness.gate import Verdict, grade
+from harness.gate import Verdict, grade, render
 from harness.gate.load import load_gates
 from harness.store.ingest import build_tables
 
@@ -48,14 +48,14 @@ def test_case_is_graded_as_expected(folder: Path, tmp_path: Path) -> None:
     """Verdict, findings with target, node, class, count and cause, and the text, line by line."""
     expected = json.loads((folder / "expected.json").read_text())
     verdict = grade_case(folder, tmp_path, stream=expected.get("stream", False))
-    assert verdict.word == expected["verdict"], verdict.lines()
+    assert verdict.word == expected["verdict"], render(verdict)
     assert verdict.exit_code == {"PASS": 0, "FAIL": 1, "REFUSED": 2}[verdict.word]
     for words in expected.get("reason_contains", []):
         assert words in str(verdict.reason)
     assert sorted(findings(verdict), key=repr) == sorted(expected.get("findings", []), key=repr)
     if "not_run" in expected:
         assert verdict.counts["not_run"] == expected["not_run"]
-    assert "\n".join(verdict.lines(per_node=True)) + "\n" == (folder / "expected.txt").read_text()
+    assert "\n".join(render(verdict, per_node=True)) + "\n" == (folder / "expected.txt").read_text()
     json.dumps(verdict.to_json(), allow_nan=False)
 
 

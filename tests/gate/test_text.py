@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.gate import Verdict
+from harness.gate import Verdict, render
 from harness.gate.text import brief, ms
 
 
@@ -37,7 +37,7 @@ def test_brief_keeps_the_number_to_two_decimals(number: float) -> None:
 @given(st.text())
 def test_a_refusal_is_one_line_whatever_the_reason_holds(reason: str) -> None:
     """No text makes a line of its own, or a verdict line."""
-    lines = Verdict.refused("run", reason).lines()
+    lines = render(Verdict.refused("run", reason))
     assert len(lines) == 1
     assert lines[0].startswith("REFUSED run:")
     assert len(lines[0].splitlines()) == 1

@@ -29,7 +29,7 @@ case "$*" in
     echo "pip $last" >>"$CALLS"
     sleep "${PIP_SLEEPS_S:-0}"
     exit "${PIP_EXITS:-0}" ;;
-"-m harness.graph"*)
+"-m harness.entry"*)
     shift 2
     echo "in $PWD"
     for word; do echo "argument $word"; done ;;

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.errors import EvidenceError
-from harness.gate import grade
+from harness.gate import grade, render
 from harness.store.database import connect, create_views
 from harness.store.ingest import build_tables, verify_sums
 from harness.store.parquet import ROWS_PER_GROUP, write_table
@@ -187,6 +187,6 @@ def test_damaged_evidence_is_graded_or_refused_and_never_a_traceback(
     path.write_bytes(content)
     try:
         build_tables(damaged, tmp_path / "tables", run="r")
-        grade(tmp_path / "tables").lines(per_node=True)
+        render(grade(tmp_path / "tables"), per_node=True)
     except EvidenceError as error:
         assert "\n" not in str(error)

@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def enter_from_plain_doit() -> NoReturn:
     """``doit …`` typed directly is handed to this entry: same words, same process."""
-    os.execv(sys.executable, [sys.executable, "-m", "harness.graph", *sys.argv[1:]])  # noqa: S606
+    os.execv(sys.executable, [sys.executable, "-m", "harness.entry", *sys.argv[1:]])  # noqa: S606
 
 
 def complain(error: HarnessError) -> int:
@@ -160,3 +160,7 @@ def _last_word(invocation: invocations.Invocation, code: int) -> int:
     if "soak" in invocation.selected and invocation.soak_run is not None:
         graded.append(invocation.soak_run)
     return max((gate.announce(folder) for folder in graded), default=0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
