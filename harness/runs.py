@@ -11,6 +11,8 @@ from harness.errors import UsageError
 
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 RESERVED = frozenset({"published"})
+SUMS = "SHA256SUMS"
+SAVED = "SAVED"
 
 
 def check_run_id(text: str) -> str:
@@ -62,6 +64,16 @@ class RunFolder:
     def evidence(self) -> Path:
         """What the run produced, byte for byte, with SHA256SUMS and, last, SAVED."""
         return self.root / "evidence"
+
+    @property
+    def sums(self) -> Path:
+        """``sha256  name`` of every saved file."""
+        return self.evidence / SUMS
+
+    @property
+    def saved(self) -> Path:
+        """The mark that all of the evidence is there; written last."""
+        return self.evidence / SAVED
 
     @property
     def tables(self) -> Path:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 
 from harness.commands.options import find_run, json_option, runs_option
 from harness.commands.output import echo_json, printable
 from harness.errors import EXIT_STAGE
-from harness.files import read_json
 from harness.history.inventory import load_is_running
+from harness.progress import progress_line, read_object
 from harness.runs import RunFolder
+from harness.terminal import LiveLine
 
 LOOK_EVERY_S = 1.0
 PLAIN_EVERY_S = 10.0
@@ -31,8 +29,8 @@ END_MARGIN_S = 300.0
 def watch(run: str, timeout_s: float | None, runs_folder: Path, as_json: bool) -> int:
     """Watch the load of a run until it ends.
 
-    Shows time, 2xx of plan, failures by class and silent backends. It is for looking; the verdict comes from the
-    saved files. With --json, the state is printed once.
+    Shows 2xx of plan, failures by class, time left, next roll and silent engines. It is for looking; the verdict
+    comes from the saved files. With --json, the state is printed once.
 
     \b
     Example:
@@ -40,20 +38,23 @@ def watch(run: str, timeout_s: float | None, runs_folder: Path, as_json: bool) -
     """
     folder = find_run(runs_folder, run)
     if as_json:
-        echo_json({"schema": 1, "run": run, "state": load_word(folder), "progress": progress(folder)})
+        echo_json(
+            {"schema": 1, "run": run, "state": load_word(folder), "progress": read_object(folder.progress_json) or None}
+        )
         return 0
-    return follow(folder, timeout_s, show=_line_writer())
+    return follow(folder, timeout_s)
 
 
-def follow(folder: RunFolder, timeout_s: float | None, show: Callable[[str], None]) -> int:
+def follow(folder: RunFolder, timeout_s: float | None) -> int:
     """Show a line per look until the load ended (0) or the time is up (4). Every wait here is bounded."""
     began = time.monotonic()
+    line = LiveLine("load", plain_every_s=PLAIN_EVERY_S)
     while True:
         word = load_word(folder)
-        seen = progress(folder)
-        show(describe(seen) if seen else f"load {word}")
+        line.show(printable(progress_line(folder) if folder.progress_json.exists() else word))
         if word.startswith("ended"):
-            click.echo(f"\nThe load {word}; `harness gate {folder.run}` grades what was saved.")
+            line.close()
+            click.echo(f"The load {word}; `harness gate {folder.run}` grades what was saved.")
             return 0
         if word == "never started":
             click.echo(f"harness: the load {word}; `./doit soak run={folder.run}` goes on with the run.", err=True)
@@ -68,65 +69,15 @@ def load_word(folder: RunFolder) -> str:
     """``not started``, ``running``, ``ended``, ``ended without a report`` or ``never started`` (the fleet is gone)."""
     if folder.report_json.exists() or (folder.evidence / "report.json").exists():
         return "ended"
-    load = _read(folder.load_json)
-    if load is None:
-        fleet = (_read(folder.fleet_json) or {}).get("state")
+    load = read_object(folder.load_json)
+    if not load:
+        fleet = read_object(folder.fleet_json).get("state")
         return "never started" if fleet in ("failed", "stopped") or folder.closed.exists() else "not started"
     return "running" if load_is_running(load) else "ended without a report"
 
 
-def progress(folder: RunFolder) -> dict[str, Any] | None:
-    """The newest counts, None before the first."""
-    return _read(folder.progress_json)
-
-
-def describe(seen: dict[str, Any]) -> str:
-    """One line: elapsed of planned time, 2xx of plan, failures by class, backends that fell silent."""
-    failures = {name: n for name, n in (seen.get("failures") or {}).items() if n}
-    silent = [
-        f"{name} ({state.get('silent_s', 0):.0f} s)"
-        for name, state in (seen.get("backends") or {}).items()
-        if (state.get("silent_s") or 0) > 5
-    ]
-    parts = [
-        f"{_number(seen.get('elapsed_s'))} of {_number(seen.get('duration_s'))} s",
-        f"2xx {_number(seen.get('http_2xx'))} of {_number(seen.get('planned'))}",
-        "failures " + (", ".join(f"{name} {n:,}" for name, n in sorted(failures.items())) or "none"),
-    ]
-    if silent:
-        parts.append("silent " + ", ".join(silent))
-    return printable(" · ".join(parts))
-
-
 def _patience_s(folder: RunFolder, began: float) -> float:
-    load = _read(folder.load_json)
-    ends = (load or {}).get("ends_unix_s")
+    ends = read_object(folder.load_json).get("ends_unix_s")
     if not isinstance(ends, (int, float)):
         return START_TIMEOUT_S
     return time.monotonic() - began + ends - time.time() + END_MARGIN_S
-
-
-def _line_writer() -> Callable[[str], None]:
-    """On a terminal one line that is rewritten; elsewhere a plain line every 10 s."""
-    if sys.stdout.isatty():
-        return lambda text: click.echo(f"\r\x1b[2K{text}", nl=False)
-    last = [float("-inf")]
-
-    def plain(text: str) -> None:
-        if time.monotonic() - last[0] >= PLAIN_EVERY_S:
-            last[0] = time.monotonic()
-            click.echo(text)
-
-    return plain
-
-
-def _number(value: Any) -> str:
-    return f"{value:,.0f}" if isinstance(value, (int, float)) else "?"
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        value = read_json(path)
-    except (OSError, ValueError):
-        return None
-    return value if isinstance(value, dict) else None

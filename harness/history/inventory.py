@@ -77,7 +77,7 @@ def _state(folder: RunFolder, *, graded: bool) -> str:
         return "graded"
     if folder.closed.exists():
         return "closed"
-    if (folder.evidence / "SAVED").exists():
+    if folder.saved.exists():
         return "saved"
     load = _read(folder.load_json)
     if load is not None:

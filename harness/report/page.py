@@ -296,7 +296,7 @@ def digests(folder: RunFolder, verdict: Verdict) -> list[tuple[str, str]]:
     places = [
         ("plan (plan.yaml)", [folder.evidence / "plan.yaml", folder.plan]),
         ("pins (pins.json)", [folder.evidence / "pins.json", folder.pins]),
-        ("evidence (SHA256SUMS)", [folder.evidence / "SHA256SUMS"]),
+        ("evidence (SHA256SUMS)", [folder.sums]),
         ("report of the driver (report.json)", [folder.evidence / "report.json", folder.report_json]),
         ("tables (index.json)", [folder.tables / "index.json"]),
     ]

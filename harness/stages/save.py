@@ -9,11 +9,9 @@ from harness import __version__
 from harness.errors import EvidenceError, LoadError
 from harness.files import copy_whole, read_json, sha256_file, utc_stamp, write_atomic
 from harness.graph.invocation import run_settings
-from harness.runs import RunFolder
+from harness.runs import SAVED, SUMS, RunFolder
 from harness.stages.fleets import fleet_of
 
-SUMS = "SHA256SUMS"
-SAVED = "SAVED"
 PRUNE_BYTES = 1 << 20  # live logs above this size go once their evidence is proved
 
 
@@ -24,12 +22,12 @@ def reads(folder: RunFolder) -> list[Path]:
 
 def makes(folder: RunFolder) -> list[Path]:
     """The list of digests and the mark that all of it is there."""
-    return [folder.evidence / SUMS, folder.evidence / SAVED]
+    return [folder.sums, folder.saved]
 
 
 def work(folder: RunFolder) -> dict[str, Any]:
     """Copy, sum, mark. A second call proves what is there and writes nothing. Raises EvidenceError or LoadError."""
-    if not (folder.evidence / SAVED).exists():
+    if not folder.saved.exists():
         state = fleet_of(folder).load_state()
         if state.state != "ended":
             names = collect(folder)
@@ -39,8 +37,8 @@ def work(folder: RunFolder) -> dict[str, Any]:
             )
         collect(folder)
         _times(folder.evidence)
-        write_atomic(folder.evidence / SUMS, _sums(folder.evidence))
-        write_atomic(folder.evidence / SAVED, utc_stamp() + "\n")
+        write_atomic(folder.sums, _sums(folder.evidence))
+        write_atomic(folder.saved, utc_stamp() + "\n")
     sums = verify(folder.evidence)
     _prune(folder, sums)
     size = sum((folder.evidence / name).stat().st_size for name in sums)
@@ -54,7 +52,7 @@ def work(folder: RunFolder) -> dict[str, Any]:
 def collect(folder: RunFolder) -> list[str]:
     """Copy what the run has so far into evidence/; whole files only, an earlier good copy stays. Returns the names."""
     folder.evidence.mkdir(parents=True, exist_ok=True)
-    if (folder.evidence / SAVED).exists():
+    if folder.saved.exists():
         return sorted(verify(folder.evidence))
     names = fleet_of(folder).collect(folder.evidence)
     copy_whole(folder.run_json, folder.evidence / "run.json")

@@ -52,5 +52,5 @@ def state(folder: RunFolder) -> str:
             return "graded, but its verdict cannot be read: grade it again"
     done = [stage for stage in receipts.STAGES if receipts.path_of(folder, stage).exists()]
     if folder.closed.exists():
-        return "given up; what it had is saved" if (folder.evidence / "SAVED").exists() else "given up"
+        return "given up; what it had is saved" if folder.saved.exists() else "given up"
     return f"stands after {done[-1]}" if done else "has only begun"

@@ -9,13 +9,12 @@ from typing import Any
 from harness.errors import EvidenceError
 from harness.files import write_json
 from harness.runs import RunFolder
-from harness.stages.save import SAVED, SUMS
 
 
 def reads(folder: RunFolder) -> list[Path]:
     """Every saved file, so that one changed byte is noticed."""
     if not folder.evidence.is_dir():
-        return [folder.evidence / SUMS]
+        return [folder.sums]
     return sorted(path for path in folder.evidence.iterdir() if path.is_file() and not path.name.startswith("."))
 
 
@@ -29,9 +28,9 @@ def work(folder: RunFolder) -> dict[str, Any]:
     from harness.store.ingest import build_tables
 
     try:
-        if not (folder.evidence / SAVED).exists():
+        if not folder.saved.exists():
             raise EvidenceError(
-                f"{folder.evidence}: holds no {SAVED}; save the run first with ./doit save:{folder.run}"
+                f"{folder.evidence}: holds no {folder.saved.name}; save the run first with ./doit save:{folder.run}"
             )
         tables = build_tables(folder.evidence, folder.tables, run=folder.run)
         refused = None

@@ -12,6 +12,7 @@ from typing import Any
 
 from harness.errors import EvidenceError
 from harness.files import fsync_folder, sha256_file
+from harness.runs import SAVED, SUMS
 from harness.store import readers, side_rows
 from harness.store.parquet import Row, write_table
 from harness.store.report_rows import Source, choose_source, report_rows
@@ -20,7 +21,7 @@ from harness.store.schemas import SCHEMA_VERSION, TABLES
 SCENARIO = "mesh"
 DEFAULT_FLOOR_PCT = 99
 SUM_LINE = re.compile(r"([0-9a-f]{64}) [ *]([^\n]+)")
-NOT_SUMMED = frozenset({"SHA256SUMS", "SAVED"})
+NOT_SUMMED = frozenset({SUMS, SAVED})
 
 # What a producer of this report format counts for plain HTTP; one of these that is absent never moved.
 COUNTED = tuple(
@@ -74,7 +75,7 @@ def verify_sums(evidence: Path) -> dict[str, str]:
     Empty when there is no such list (evidence that was saved elsewhere). Raises EvidenceError naming the file that
     is absent, was changed, or was added to the evidence after it was summed.
     """
-    listing = evidence / "SHA256SUMS"
+    listing = evidence / SUMS
     if not listing.exists():
         return {}
     sums: dict[str, str] = {}

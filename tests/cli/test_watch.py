@@ -13,7 +13,9 @@ import pytest
 from harness.cli import main
 from harness.commands import watch
 from harness.files import write_json
+from harness.plan.model import Roll
 from harness.processes import identify, own_identity
+from harness.progress import progress_line, progress_text
 from harness.runs import RunFolder
 
 SEEN = {
@@ -41,10 +43,21 @@ def claim(folder: RunFolder, ends_unix_s: float) -> None:
 
 
 def test_a_line_tells_time_answers_failures_and_silence() -> None:
-    assert watch.describe(SEEN) == (
-        "12 of 60 s · 2xx 3,590 of 18,000 · failures http_5xx 10 · silent 127.0.1.2:7000 (31 s)"
+    rolls = (Roll(5.0, "proxy", "node-a"), Roll(20.0, "target", "svc-1"))
+    load = {"start_unix_ns": (time.time() - 12) * 1e9}
+    assert progress_text(SEEN, load, rolls) == (
+        " 20%  3,590 of 18,000 2xx  http_5xx=10  0:48 left  next roll target svc-1 in 0:08  "
+        "127.0.1.2:7000 silent for 31 s"
     )
-    assert watch.describe({}) == "? of ? s · 2xx ? of ? · failures none"
+    assert progress_text({}, {}, ()) == "waiting for the first counts"
+
+
+@pytest.mark.parametrize(
+    "damage", ["", "{", "[]", '{"planned": 1}', '{"planned": 1, "duration_s": "x", "elapsed_s": 1}']
+)
+def test_counts_that_cannot_be_read_are_said_so(folder: RunFolder, damage: str) -> None:
+    folder.progress_json.write_text(damage)
+    assert progress_line(folder) in ("waiting for the first counts", "the counts cannot be read")
 
 
 def test_it_follows_a_load_to_its_end(folder: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,7 +68,7 @@ def test_it_follows_a_load_to_its_end(folder: RunFolder, capsys: pytest.CaptureF
     assert main(["watch", "quick-1"]) == 0
     ending.join()
     output = capsys.readouterr().out
-    assert "2xx 3,590 of 18,000" in output and "harness gate quick-1" in output
+    assert "3,590 of 18,000 2xx" in output and "harness gate quick-1" in output
 
 
 def test_a_driver_that_died_ends_the_watch(folder: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:

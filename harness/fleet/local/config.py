@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 
 from harness.errors import FleetError
 from harness.files import read_json, sha256_text
+from harness.plan.build import node_names
 from harness.runs import RunFolder
 
 MAX_NODES = 26
-POOL_ADDRESS = "nodes.fleet.internal:8443"
 UDS_PREFIX = "uds-"
 SOCKET_PATH_LIMIT = 107  # sun_path holds 108 bytes with its final NUL
 LONGEST_SOCKET_NAME = 48
@@ -110,7 +110,7 @@ def node_configs(count: int) -> tuple[NodeConfig, ...]:
     """``node-a`` … with the addresses ``127.0.1.1`` …. Raises FleetError outside 1 to 26."""
     if not 1 <= count <= MAX_NODES:
         raise FleetError(f"nodes={count} does not fit the embedded fleet, which has 1 to {MAX_NODES} nodes")
-    return tuple(NodeConfig(f"node-{chr(ord('a') + i)}", f"127.0.1.{i + 1}") for i in range(count))
+    return tuple(NodeConfig(name, f"127.0.1.{i}") for i, name in enumerate(node_names(count), start=1))
 
 
 def read_config(folder: RunFolder) -> LocalConfig:

@@ -8,11 +8,11 @@ import time
 from harness.errors import FleetError
 from harness.files import read_json
 from harness.fleet.local.children import Child, python_module
-from harness.fleet.local.config import POOL_ADDRESS
 from harness.fleet.local.engines import Engine
 from harness.fleet.local.faults import Fault
 from harness.fleet.local.ground import Ground, last_line
 from harness.fleet.local.injection import Injection
+from harness.plan.build import POOL_ADDRESS
 
 CLAIM_LIMIT_S = 30.0
 CANCEL_LIMIT_S = 45.0  # the driver waits up to 30 s for what its engines still say, then writes

@@ -1,0 +1,70 @@
+"""How a load stands, in one line, from the driver's progress.json. For looking; nothing is graded by it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from harness.files import read_json
+from harness.plan.model import Roll
+from harness.plan.schedule import read_schedule_tsv
+from harness.runs import RunFolder
+
+SILENT_S = 5.0  # an engine says something every second
+
+
+def progress_line(folder: RunFolder) -> str:
+    """``progress_text`` of a run's live files."""
+    rolls = read_schedule_tsv(folder.schedule) if folder.schedule.exists() else ()
+    try:
+        return progress_text(read_object(folder.progress_json), read_object(folder.load_json), rolls)
+    except (KeyError, TypeError, ValueError):
+        return "the counts cannot be read"
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """A JSON object, empty when the file is absent or holds none."""
+    try:
+        document = read_json(path)
+    except (OSError, ValueError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def progress_text(progress: dict[str, Any], load: dict[str, Any], rolls: tuple[Roll, ...]) -> str:
+    """The live line: 2xx of plan, failures by class, time left, next roll. For looking; nothing is graded by it."""
+    if "planned" not in progress:
+        return "waiting for the first counts"
+    duration_s = float(progress["duration_s"])
+    elapsed_s = float(progress["elapsed_s"])
+    failures = {name.removeprefix("benchmark."): count for name, count in progress.get("failures", {}).items() if count}
+    parts = [
+        f"{100 * min(1.0, elapsed_s / duration_s):3.0f}%",
+        f"{progress['http_2xx']:,} of {progress['planned']:,} 2xx",
+        " ".join(f"{name}={count}" for name, count in sorted(failures.items())) or "0 failures",
+        _left(duration_s - elapsed_s),
+    ]
+    since_start_s = time.time() - load.get("start_unix_ns", 0) / 1e9
+    silent = [
+        f"{name} silent for {state['silent_s']:.0f} s"
+        for name, state in progress.get("backends", {}).items()
+        if state.get("silent_s") and state["silent_s"] > SILENT_S
+    ]
+    coming = [roll for roll in rolls if roll.at_s > since_start_s]
+    if coming:
+        parts.append(f"next roll {coming[0].kind} {coming[0].name} in {_clock(coming[0].at_s - since_start_s)}")
+    return "  ".join([*parts, *silent])
+
+
+def _left(left_s: float) -> str:
+    return f"{_clock(left_s)} left" if left_s > 0 else "waiting for the last answers"
+
+
+def _clock(seconds: float) -> str:
+    whole = max(0, round(seconds))
+    return (
+        f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+        if whole >= 3600
+        else f"{whole // 60}:{whole % 60:02d}"
+    )
