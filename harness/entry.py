@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -9,15 +10,13 @@ import tempfile
 import traceback
 from contextlib import nullcontext
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from harness.errors import EXIT_INTERNAL, EXIT_USAGE, BusyError, HarnessError
 from harness.graph import invocation as invocations
 from harness.graph import lock
 from harness.graph.receipts import PROJECT
 from harness.runs import RunFolder
-
-LIVE = {"pins", "preflight", "engines", "load", "plan", "soak"}
 
 
 class Interrupted(BaseException):
@@ -28,10 +27,48 @@ class Interrupted(BaseException):
         self.number = number
 
 
+class Patient(io.TextIOBase):
+    """stdout that outlives its reader: ``./doit soak | head -3`` still finishes its run, unheard."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+        self.heard = True
+
+    def write(self, text: str) -> int:
+        """Write, until nobody reads any more."""
+        if self.heard:
+            try:
+                return self.stream.write(text)
+            except BrokenPipeError:
+                self._silence()
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush, until nobody reads any more."""
+        if self.heard:
+            try:
+                self.stream.flush()
+            except BrokenPipeError:
+                self._silence()
+
+    def _silence(self) -> None:
+        self.heard = False
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
+
+    def isatty(self) -> bool:
+        """As the stream below."""
+        return self.stream.isatty()
+
+    def fileno(self) -> int:
+        """As the stream below."""
+        return self.stream.fileno()
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run doit with our settings, state and reporter. Returns the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     os.chdir(PROJECT)
+    sys.stdout = Patient(sys.stdout)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:
@@ -76,13 +113,14 @@ def _stopped(stop: Interrupted) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     name = signal.Signals(stop.number).name
     run = lock.unfinished(invocations.current().runs) if invocations.entered() else None
+    again = invocations.current().again if run else str
     sys.stdout.flush()
     if run is None:
         sys.stderr.write(f"\nstopped by {name}\n")
     else:
         sys.stderr.write(
             f"\nstopped by {name}; run {run.run} is unfinished and what it started goes on: "
-            f"continue with ./doit soak run={run.run}, end it with ./doit teardown:{run.run}\n"
+            f"continue with {again(f'soak run={run.run}')}, end it with {again(f'teardown:{run.run}')}\n"
         )
     return 128 + stop.number
 
@@ -90,8 +128,6 @@ def _stopped(stop: Interrupted) -> int:
 def _run(words: list[str]) -> int:
     invocation = invocations.parse(words, os.environ, Path("harness.toml"))
     invocations.set_current(invocation)
-    if not invocation.wants_load:
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # ./doit info … | head ends in silence
     with lock.hold(invocation.runs) if invocation.wants_load else nullcontext():
         if invocation.wants_load:
             _begin(invocation)
@@ -109,8 +145,8 @@ def _begin(invocation: invocations.Invocation) -> None:
     other = lock.unfinished(invocation.runs)
     if other is not None and other != folder:
         raise BusyError(
-            f"run {other.run} is unfinished: continue it with ./doit soak run={other.run}, "
-            f"or end it with ./doit teardown:{other.run}"
+            f"run {other.run} is unfinished: continue it with {invocation.again(f'soak run={other.run}')}, "
+            f"or end it with {invocation.again(f'teardown:{other.run}')}"
         )
     from harness.stages import plan
 
@@ -140,6 +176,7 @@ def _doit(invocation: invocations.Invocation) -> int:
         "GLOBAL": {"dodoFile": str(PROJECT / "dodo.py"), "backend": "receipts", "dep_file": str(invocation.runs)},
         "BACKEND": {"receipts": "harness.graph.backend:ReceiptBackend"},
     }
+    DoitMain.BIN_NAME = "./doit"
     code = DoitMain(config_filenames=(), extra_config=extra).run(list(invocation.doit_arguments))
     return int(code or 0)
 

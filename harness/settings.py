@@ -77,7 +77,9 @@ class Settings:
     duration_s: int = _setting(0, "length of the load; 0 means the profile's", least=0, most=7 * 86_400)
     targets: str = _setting("", "targets file (name url weight); empty means the eight that ship with the project")
     replicas: int = _setting(2, "replicas of each target", least=1, most=8)
-    concurrency: int = _setting(1, "workers that a share must divide by", least=1, most=1)
+    concurrency: int = _setting(
+        1, "workers that a share must divide by; multiplies connections and queue", least=1, most=16
+    )
     connections: int = _setting(100, "connections per target and node", least=1, most=10_000)
     stall_budget_s: int = _setting(2, "stall that the client queue rides out", least=1, most=600)
     max_pending: int = _setting(-1, "client queue; -1 computes it, 0 leaves it out of the plan", least=-1, most=100_000)

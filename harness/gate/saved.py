@@ -11,6 +11,7 @@ from harness.gate.run import READS, grade
 from harness.gate.store import append
 from harness.gate.verdict import Verdict
 from harness.runs import RunFolder
+from harness.store.ingest import verify_sums
 
 
 def grade_run(folder: RunFolder) -> tuple[Verdict, Path]:
@@ -20,22 +21,32 @@ def grade_run(folder: RunFolder) -> tuple[Verdict, Path]:
     """
     try:
         index = read_json(folder.tables_index)
-        refused, tables = index["refused"], index["tables"]
+        refused, tables, sums = index["refused"], index["tables"], index["sums_sha256"]
     except (OSError, ValueError, KeyError, TypeError):
         raise EvidenceError(
             f"run {folder.run} has no tables to grade; `./doit tables:{folder.run}` makes them from its evidence",
             run=folder.run,
         ) from None
-    verdict = _grade(folder, tables) if refused is None else Verdict.refused(folder.run, str(refused))
+    verdict = _grade(folder, tables, sums) if refused is None else Verdict.refused(folder.run, str(refused))
     return verdict, append(folder.verdicts, verdict, sha256_file(folder.tables_index))
 
 
-def _grade(folder: RunFolder, tables: Any) -> Verdict:
+def _grade(folder: RunFolder, tables: Any, sums: Any) -> Verdict:
     try:
+        check_evidence(folder, sums)
         check_tables(folder, tables)
         return grade(folder.tables)
     except EvidenceError as error:
         return Verdict.refused(folder.run, error.message)
+
+
+def check_evidence(folder: RunFolder, sums_sha256: Any) -> None:
+    """Raise EvidenceError when the evidence is gone, was changed, or is not what the tables were made from."""
+    if not verify_sums(folder.evidence) or sha256_file(folder.sums) != sums_sha256:
+        raise EvidenceError(
+            f"the tables were not made from what stands in evidence now; `./doit tables:{folder.run}` makes them again",
+            run=folder.run,
+        )
 
 
 def check_tables(folder: RunFolder, tables: Any) -> None:

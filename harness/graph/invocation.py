@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,12 +11,16 @@ from pathlib import Path
 from harness import settings as settings_module
 from harness.errors import BusyError, EvidenceError, SettingsError, UsageError
 from harness.files import read_json
-from harness.graph import receipts
+from harness.graph import lock, receipts
 from harness.runs import RESERVED, RUN_ID, RunFolder, check_run_id, new_run_id
 from harness.settings import Settings
 
-COMMANDS = frozenset({"run", "list", "info", "help", "forget", "tabcompletion"})
-REFUSED_COMMANDS = frozenset({"clean", "ignore", "dumpdb", "strace", "reset-dep"})
+COMMANDS = frozenset({"run", "list", "info", "help", "tabcompletion"})
+REFUSED_COMMANDS = frozenset({"clean", "forget", "ignore", "dumpdb", "strace", "reset-dep"})
+OPTIONS = frozenset(
+    {"-a", "--always-execute", "-c", "--continue", "-s", "--single", "-v", "--verbosity", "--all", "-q", "--quiet",
+     "--status", "-p", "--private", "--deps", "--template", "--sort", "--no-status", "--shell", "--help", "--version"}
+)  # fmt: skip
 LIVE_STAGES = ("plan", "pins", "preflight", "engines", "load")
 NEWEST = 50  # runs that get tasks of their own when the command line names none
 
@@ -32,6 +37,11 @@ class Invocation:
     soak_run: RunFolder | None
     named: tuple[RunFolder, ...]
     errors: list[Exception] = field(default_factory=list)
+    suffix: str = ""
+
+    def again(self, words: str) -> str:
+        """``./doit <words>`` as it has to be typed to reach the same runs folder as this call."""
+        return f"./doit {words}{self.suffix}"
 
     @property
     def wants_load(self) -> bool:
@@ -75,17 +85,34 @@ def parse(arguments: list[str], environment: Mapping[str, str], toml: Path) -> I
     command = words[0] if words and words[0] in COMMANDS | REFUSED_COMMANDS else "run"
     if command in REFUSED_COMMANDS:
         raise UsageError(f"doit {command} has no use here: receipts are the state; try ./doit list or ./doit info TASK")
-    if any(
-        item.startswith(("-n", "--process", "-P", "--parallel", "--db-file", "--backend")) for item in doit_arguments
-    ):
-        raise UsageError(
-            "stages run one after another, on their own receipts: -n, -P, --db-file and --backend are refused"
-        )
+    _check_options(doit_arguments)
     selected = tuple(words[1:] if words and words[0] == command else words)
+    _check_stages(command, selected)
     runs = Path(settings.runs)
     soak_run, settings = _soak_run(settings, variables, command, selected, runs)
     named = tuple(RunFolder(runs / run) for run in _named_runs(selected, runs))
-    return Invocation(settings, tuple(doit_arguments), command, selected, runs, soak_run, named)
+    suffix = f" runs={shlex.quote(variables['runs'])}" if "runs" in variables else ""
+    return Invocation(settings, tuple(doit_arguments), command, selected, runs, soak_run, named, suffix=suffix)
+
+
+def _check_options(arguments: list[str]) -> None:
+    if any(item.startswith(("-n", "--process", "-P", "--parallel", "--db-file", "--backend")) for item in arguments):
+        raise UsageError(
+            "stages run one after another, on their own receipts: -n, -P, --db-file and --backend are refused"
+        )
+    for item in arguments:
+        if item.startswith("-") and item.partition("=")[0] not in OPTIONS:
+            raise UsageError(
+                f"{item} is no option here; settings are given as key=value, and ./doit help lists commands"
+            )
+
+
+def _check_stages(command: str, selected: tuple[str, ...]) -> None:
+    bare = [item for item in selected if item in receipts.STAGES or item == "teardown"]
+    if command == "run" and bare:
+        raise UsageError(
+            f"{bare[0]} of which run? ./doit {bare[0]}:RUN; ./doit shows the last runs, ./doit soak makes one"
+        )
 
 
 def _named_runs(selected: tuple[str, ...], runs: Path) -> list[str]:
@@ -134,7 +161,7 @@ def _refuse_near_names(folder: RunFolder, runs: Path) -> None:
     twin = names.get(folder.run.lower())
     if twin is not None and twin != folder.run:
         raise UsageError(f"run {twin} differs from {folder.run} only in upper and lower case; choose another name")
-    if folder.root.exists():
+    if folder.root.exists() and lock.unfinished(runs) != folder:
         raise BusyError(f"{folder.root} is there and holds no run.json: move it away, or choose another name")
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
+from harness.errors import PlanError
 from harness.plan import schedule as schedules
 from harness.plan import shares
 from harness.plan.model import Plan, PlannedTarget, Roll
@@ -14,6 +16,7 @@ from harness.settings import Settings
 POOL = "nodes"
 POOL_ADDRESS = "nodes.fleet.internal:8443"
 SCENARIO = "mesh"
+STAND_IN_DOMAINS = (".internal", ".test", ".example", ".invalid", ".localhost")  # RFC 2606, 6761 and ICANN's .internal
 USER_AGENT = "User-Agent: soak-harness"
 
 
@@ -34,11 +37,16 @@ def build_plan(settings: Settings) -> Planned:
     """Everything a run promises, worked out before anything is started. Raises PlanError."""
     from harness.sortie.thresholds import parse_threshold
 
+    _check_settings(settings)
     profile = schedules.read_schedule(schedules.profile_file(settings.profile))
     duration_s = settings.duration_s or profile.duration_s
+    if duration_s is None:
+        raise PlanError(f"{profile.source}: a profile needs duration_s")
     targets_file = Path(settings.targets) if settings.targets else shares.DEFAULT_TARGETS_FILE
+    listed = shares.read_targets(targets_file)
+    _check_hosts(listed, targets_file)
     targets = shares.compute_shares(
-        shares.read_targets(targets_file),
+        listed,
         rate_rps=settings.rate,
         concurrency=settings.concurrency,
         source=targets_file.name,
@@ -62,6 +70,28 @@ def build_plan(settings: Settings) -> Planned:
         thresholds=(*ZERO_FAILURES, f"rate:benchmark.http_2xx >= {floor}", *extra),
     )
     return Planned(plan, _rolls(settings, profile, plan))
+
+
+def _check_settings(settings: Settings) -> None:
+    if settings.proxy.drain_s >= settings.proxy.parent_shutdown_s:
+        raise PlanError(
+            f"proxy.drain_s={settings.proxy.drain_s} must be under proxy.parent_shutdown_s="
+            f"{settings.proxy.parent_shutdown_s}: the old proxy would be gone before it has drained"
+        )
+
+
+def _check_hosts(targets: list[shares.WeightedTarget], source: Path) -> None:
+    """The embedded fleet answers for every target itself; no verdict of it may be taken for one of a real host."""
+    for target in targets:
+        try:
+            host = urlsplit(target.url).hostname or ""
+        except ValueError:
+            host = ""
+        if not host.endswith(STAND_IN_DOMAINS):
+            raise PlanError(
+                f"{source}: fleet=local answers for {target.name!r} with a server of its own, so the host in "
+                f"{target.url!r} must end in one of {', '.join(STAND_IN_DOMAINS)}"
+            )
 
 
 def _queue(settings: Settings, targets: tuple[PlannedTarget, ...]) -> int | None:
@@ -89,4 +119,5 @@ def _rolls(settings: Settings, profile: schedules.Schedule, plan: Plan) -> tuple
         nodes=node_names(settings.nodes),
         targets=names,
         parent_shutdown_s=settings.proxy.parent_shutdown_s,
+        scaled=settings.churn == "profile",
     )

@@ -18,10 +18,13 @@ RESTART_MARGIN_S = 2.0  # beyond parent_shutdown_s: two epochs of one proxy must
 
 @dataclass(frozen=True)
 class Schedule:
-    """A schedule file as written: the load's length and its rolls, names not yet resolved."""
+    """A schedule file as written: its rolls, names not yet resolved, and the length of the load it is written for.
+
+    ``duration_s`` None: its times are taken as they stand, whatever the load's length.
+    """
 
     source: str
-    duration_s: int
+    duration_s: int | None
     rolls: tuple[Roll, ...]
 
 
@@ -42,7 +45,7 @@ def read_schedule(path: Path) -> Schedule:
     if unknown:
         raise PlanError(f"{path}: unknown keys {', '.join(unknown)}; a schedule holds duration_s and [[roll]]")
     duration_s = document.get("duration_s")
-    if not isinstance(duration_s, int) or isinstance(duration_s, bool) or duration_s < 1:
+    if duration_s is not None and (not isinstance(duration_s, int) or isinstance(duration_s, bool) or duration_s < 1):
         raise PlanError(f"{path}: duration_s must be a positive whole number")
     entries = document.get("roll", [])
     if not isinstance(entries, list):
@@ -65,14 +68,27 @@ def _roll(entry: object, where: str) -> Roll:
 
 
 def resolve(
-    schedule: Schedule, *, duration_s: int, nodes: list[str], targets: list[str], parent_shutdown_s: float
+    schedule: Schedule,
+    *,
+    duration_s: int,
+    nodes: list[str],
+    targets: list[str],
+    parent_shutdown_s: float,
+    scaled: bool = False,
 ) -> tuple[Roll, ...]:
-    """Concrete rolls, in time order (stable), their times scaled when the load is not as long as the schedule's.
+    """Concrete rolls, in time order (stable), as seconds after the load's start.
 
-    Raises PlanError for a name that is not there, and for two hot restarts of one proxy that are closer together
-    than the time its old process takes to go.
+    A profile's own schedule shrinks and grows with the load (``scaled``); a file of the user's is taken literally.
+    Raises PlanError for a file written for another length, for a name that is not there, and for two hot restarts
+    of one proxy that are closer together than the time its old process takes to go.
     """
-    scale = duration_s / schedule.duration_s
+    written_for_s = schedule.duration_s or duration_s
+    if written_for_s != duration_s and not scaled:
+        raise PlanError(
+            f"{schedule.source}: is written for a load of {written_for_s} s, this one lasts {duration_s} s; "
+            f"give duration_s={written_for_s}, or take duration_s out of the file to use its times as they stand"
+        )
+    scale = duration_s / written_for_s
     turns = {"proxy": itertools.cycle(nodes), "target": itertools.cycle(targets)}
     known = {"proxy": nodes, "target": targets}
     rolls = []

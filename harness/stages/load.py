@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import LoadError
-from harness.files import write_json
-from harness.graph.invocation import run_settings
+from harness.files import utc_stamp, write_json
+from harness.graph.invocation import current, run_settings
 from harness.progress import progress_line, read_object
 from harness.runs import RunFolder
 from harness.stages import save
@@ -55,10 +55,10 @@ def _lost(folder: RunFolder, detail: str) -> str:
     fleet.stop(cancel_load=True)
     fleet.sweep()
     names = save.collect(folder)
-    return (
-        f"the load ended without a report ({detail}) and is never started twice; saved in {folder.evidence}: "
-        f"{', '.join(names) or 'nothing'}; start a new run with ./doit soak"
-    )
+    reason = f"the load ended without a report ({detail})"
+    saved = f"{len(names)} files are saved in {folder.evidence}"
+    write_json(folder.closed, {"schema": 1, "run": folder.run, "at": utc_stamp(), "reason": reason, "saved": saved})
+    return f"{reason} and is never started twice; {saved}; start a new run with {current().again('soak')}"
 
 
 def _summary(progress: dict[str, Any]) -> str:

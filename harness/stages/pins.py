@@ -49,7 +49,10 @@ def read_pins(path: Path) -> dict[str, str]:
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise PinError(f"{path}: the pin file cannot be read ({error})") from error
+        reason = getattr(error, "strerror", None) or error
+        raise PinError(
+            f"{path}: the pin file cannot be read ({reason}); pin_file= names it, pins.toml ships"
+        ) from error
     versions, binaries = document.get("versions"), document.get("binaries", {})
     machine = platform.machine()
     digests = binaries.get(machine) if isinstance(binaries, dict) else None

@@ -7,14 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from harness import __version__
+from harness.errors import FaultError, PinError, PlanError
 from harness.files import read_json, sha256_text, utc_stamp, write_atomic, write_json
 from harness.graph.invocation import current, run_settings
+from harness.graph.receipts import PROJECT
 from harness.plan.build import Planned, build_plan, node_names
 from harness.plan.schedule import schedule_tsv
 from harness.plan.shares import shares_tsv
 from harness.plan.sortie_yaml import render_plan
 from harness.runs import RunFolder
 from harness.settings import Settings
+from harness.stages.pins import read_pins
 
 SCHEMA = 1
 
@@ -35,7 +38,13 @@ def check(settings: Settings) -> Planned:
 
     planned = build_plan(settings)
     names = [target.name for target in planned.plan.targets]
-    parse(settings.fault, node_names(settings.nodes), names, planned.plan.duration_s)
+    faults = parse(settings.fault, node_names(settings.nodes), names, planned.plan.duration_s)
+    if not planned.rolls and any(fault.verb == "kill-churn" for fault in faults):
+        raise FaultError("kill-churn: this run has no churn to kill; leave out churn=off")
+    try:
+        read_pins(PROJECT / settings.pin_file)
+    except PinError as error:
+        raise PlanError(str(error)) from error
     return planned
 
 
@@ -57,9 +66,10 @@ def work(folder: RunFolder) -> dict[str, Any]:
 
 def _write(folder: RunFolder, settings: Settings, planned: Planned) -> None:
     plan_text = render_plan(planned.plan)
-    folder.live.mkdir(parents=True, exist_ok=True)
+    folder.root.mkdir(parents=True, exist_ok=True)
     if not folder.run_json.exists():
         write_json(folder.run_json, _run_document(folder, settings, planned, plan_text))
+    folder.live.mkdir(exist_ok=True)
     write_atomic(folder.plan, plan_text)
     write_atomic(folder.shares, shares_tsv(planned.plan.targets))
     if planned.rolls:

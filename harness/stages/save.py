@@ -32,8 +32,8 @@ def work(folder: RunFolder) -> dict[str, Any]:
         if state.state != "ended":
             names = collect(folder)
             raise LoadError(
-                f"there is no report to save ({state.state}: {state.detail}); what there is stands in "
-                f"{folder.evidence}: {', '.join(names) or 'nothing'}"
+                f"there is no report to save ({state.detail or state.state}); what there is, {len(names)} files, "
+                f"stands in {folder.evidence}"
             )
         collect(folder)
         _times(folder.evidence)
@@ -98,18 +98,11 @@ def _sums(evidence: Path) -> str:
 
 def verify(evidence: Path) -> dict[str, str]:
     """Name → SHA-256 of the saved files, each one read and compared. Raises EvidenceError naming what differs."""
-    try:
-        lines = (evidence / SUMS).read_text(encoding="utf-8").splitlines()
-        sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
-    except (OSError, UnicodeDecodeError) as error:
-        raise EvidenceError(f"{evidence / SUMS}: cannot be read, so the evidence proves nothing") from error
-    wrong = [
-        name
-        for name, digest in sums.items()
-        if "/" in name or not (evidence / name).is_file() or sha256_file(evidence / name) != digest
-    ]
-    if wrong or not sums:
-        raise EvidenceError(f"{evidence}: changed since it was saved: {', '.join(wrong) or SUMS + ' is empty'}")
+    from harness.store.ingest import verify_sums
+
+    sums = verify_sums(evidence)
+    if not sums:
+        raise EvidenceError(f"{evidence}: has no {SUMS}, so it proves nothing")
     return sums
 
 

@@ -26,19 +26,21 @@ def text(invocation: Invocation) -> str:
     """The last runs, newest first, and the next step."""
     runs = newest_runs(invocation.runs)
     unfinished = lock.unfinished(invocation.runs)
-    lines = [f"{len(runs)} runs in {invocation.runs}" if runs else f"no runs in {invocation.runs} yet"]
+    again = invocation.again
+    count = f"{len(runs)} run{'s' if len(runs) > 1 else ''} in {invocation.runs}"
+    lines = [count if runs else f"no runs in {invocation.runs} yet"]
     lines += [f"  {folder.run:<28} {state(folder)}" for folder in runs[:SHOWN]]
     if unfinished is not None:
-        lines.append(f"next: ./doit soak run={unfinished.run}    goes on with the unfinished run")
-        lines.append(f"      ./doit teardown:{unfinished.run}    ends it and saves what it has")
+        lines.append(f"next: {again(f'soak run={unfinished.run}')}    goes on with the unfinished run")
+        lines.append(f"      {again(f'teardown:{unfinished.run}')}    ends it and saves what it has")
     elif runs and not receipts.read(runs[0], "gate") and not runs[0].closed.exists() and runs[0].run_json.exists():
-        lines.append(f"next: ./doit soak run={runs[0].run}    goes on where it stopped")
-        lines.append("      ./doit soak    a new run, 60 s")
+        lines.append(f"next: {again(f'soak run={runs[0].run}')}    goes on where it stopped")
+        lines.append(f"      {again('soak')}    a new run, 60 s")
     elif runs and receipts.read(runs[0], "gate"):
-        lines.append(f"next: ./doit gate:{runs[0].run}    grades its saved data again, or repeats the verdict")
-        lines.append("      ./doit soak    a new run, 60 s")
+        lines.append(f"next: {again(f'gate:{runs[0].run}')}    grades its saved data again, or repeats the verdict")
+        lines.append(f"      {again('soak')}    a new run, 60 s")
     else:
-        lines.append("next: ./doit soak    a run of 60 s on this machine, from pins to verdict")
+        lines.append(f"next: {again('soak')}    a run of 60 s on this machine, from pins to verdict")
     return "\n".join(lines) + "\n"
 
 
@@ -52,5 +54,12 @@ def state(folder: RunFolder) -> str:
             return "graded, but its verdict cannot be read: grade it again"
     done = [stage for stage in receipts.STAGES if receipts.path_of(folder, stage).exists()]
     if folder.closed.exists():
-        return "given up; what it had is saved" if folder.saved.exists() else "given up"
+        return f"ended without a verdict: {_reason(folder)}"
     return f"stands after {done[-1]}" if done else "has only begun"
+
+
+def _reason(folder: RunFolder) -> str:
+    try:
+        return str(read_json(folder.closed)["reason"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return "the reason cannot be read"

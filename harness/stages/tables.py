@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import EvidenceError
-from harness.files import write_json
+from harness.files import sha256_file, write_json
+from harness.graph import receipts
 from harness.runs import RunFolder
 
 
@@ -24,20 +25,43 @@ def makes(folder: RunFolder) -> list[Path]:
 
 
 def work(folder: RunFolder) -> dict[str, Any]:
-    """Build the tables and their index. Evidence that cannot be read is recorded as refused: the gate says why."""
+    """Build the tables and their index. Evidence that cannot be read is recorded as refused: the gate says why.
+
+    Raises EvidenceError for a run that was never saved whole: there is nothing to grade, and nothing is recorded.
+    """
     from harness.store.ingest import build_tables
 
+    if not folder.saved.exists():
+        raise EvidenceError(
+            f"{folder.evidence} was never saved whole (it holds no {folder.saved.name}): "
+            f"save it first with ./doit save:{folder.run}"
+        )
     try:
-        if not folder.saved.exists():
-            raise EvidenceError(
-                f"{folder.evidence}: holds no {folder.saved.name}; save the run first with ./doit save:{folder.run}"
-            )
+        check_seal(folder)
         tables = build_tables(folder.evidence, folder.tables, run=folder.run)
         refused = None
     except EvidenceError as error:
         shutil.rmtree(folder.tables, ignore_errors=True)
         tables, refused = {}, str(error)
     folder.tables.mkdir(parents=True, exist_ok=True)
-    write_json(folder.tables_index, {"schema": 1, "run": folder.run, "refused": refused, "tables": tables})
+    sums = sha256_file(folder.sums) if folder.sums.is_file() else None
+    index = {
+        "schema": 1,
+        "run": folder.run,
+        "refused": refused,
+        "sums_sha256": sums,
+        "tables": tables,
+    }
+    write_json(folder.tables_index, index)
     rows = sum(table["rows"] for table in tables.values())
     return {"summary": refused or f"{len(tables)} tables, {rows:,} rows", "refused": refused}
+
+
+def check_seal(folder: RunFolder) -> None:
+    """Raise EvidenceError unless the list of digests is there, and is the one that ``save`` wrote."""
+    if not folder.sums.is_file():
+        raise EvidenceError(f"{folder.sums} is gone: without it the evidence proves nothing")
+    receipt = receipts.read(folder, "save")
+    name = receipts.name_of(folder.sums, folder)
+    if receipt is not None and receipt.outputs.get(name) != sha256_file(folder.sums):
+        raise EvidenceError(f"{folder.sums} is not the list that was saved: the evidence proves nothing")

@@ -26,6 +26,16 @@ REFUSED = [
     (("gate:../x",), "error: '../x' cannot name a run"),
     (("gate:x", "run=y"), "error: run=ID goes with soak"),
     (("reset-dep",), "error: doit reset-dep has no use here"),
+    (("forget", "gate:x"), "error: doit forget has no use here"),
+    (("gate",), "error: gate of which run? ./doit gate:RUN; "),
+    (("plan", "nodes=3"), "error: plan of which run? ./doit plan:RUN; "),
+    (("soak", "--foo"), "error: --foo is no option here; settings are given as key=value"),
+    (
+        ("soak", "pin_file=/nope"),
+        "error: /nope: the pin file cannot be read (No such file or directory); pin_file= names it",
+    ),
+    (("soak", "churn=off", "fault=kill-churn at 3s"), "error: kill-churn: this run has no churn to kill"),
+    (("soak", "proxy.drain_s=9"), "error: proxy.drain_s=9 must be under proxy.parent_shutdown_s=2"),
     (("sook",), ""),
 ]
 
@@ -41,6 +51,24 @@ def test_what_cannot_be_done_is_refused_with_exit_3_and_nothing_written(
     assert output.startswith(sentence) or words == ("sook",)
     assert "Traceback" not in output
     assert [path.name for path in doit.runs.glob("*")] in ([], [lock.LOCK])
+
+
+@pytest.mark.parametrize(
+    "url", ["http://google.com/", "http://10.0.0.1/", "http://localhost/", "http://[x/", "http://a.internal.org/"]
+)
+def test_a_target_that_looks_like_a_real_host_is_refused(doit: Doit, tmp_path: Path, url: str) -> None:
+    """The embedded fleet answers for every target itself: its verdict must not be taken for one of another host."""
+    targets = tmp_path / "t.tsv"
+    targets.write_text(f"alpha {url} 1\n")
+    code, output = doit("soak", targets=str(targets), rate="4")
+    assert code == 3, output
+    assert "fleet=local answers for 'alpha' with a server of its own, so the host in" in output
+
+
+def test_next_steps_carry_the_runs_folder_that_was_named(doit: Doit, tmp_path: Path) -> None:
+    code, output = doit(f"runs={tmp_path / 'my runs'}")
+    assert code == 0
+    assert f"next: ./doit soak 'runs={tmp_path / 'my runs'}'" in output or f"runs='{tmp_path / 'my runs'}'" in output
 
 
 def test_bare_doit_starts_nothing_and_says_what_to_type(doit: Doit) -> None:

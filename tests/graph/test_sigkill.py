@@ -105,3 +105,16 @@ def test_a_signal_detaches_and_the_load_goes_on(doit: Doit, number: signal.Signa
         code, output = doit("soak", f"run={run}")
         assert code == 0, output
         check_whole(folder)
+
+
+@pytest.mark.fleet
+@pytest.mark.timeout(200)
+def test_a_reader_that_goes_away_does_not_end_the_run(doit: Doit) -> None:
+    """``./doit soak | head -1``: the run goes on unheard to its verdict and its exit code."""
+    child = doit.start("soak", "run=r")
+    assert child.stdout is not None
+    child.stdout.readline()
+    child.stdout.close()
+    assert child.wait(timeout=120) == 0
+    check_whole(doit.folder("r"))
+    assert doit.folder("r").report.exists()

@@ -15,11 +15,16 @@ NODES = node_names(5)
 TARGETS = ["svc-1", "svc-2", "svc-3", "svc-4", "echo", "mixed-svc", "uds-echo", "uds-cr-echo"]
 
 
-def resolve(text: str, tmp_path: Path, duration_s: int = 60) -> tuple[Roll, ...]:
+def resolve(text: str, tmp_path: Path, duration_s: int = 60, *, scaled: bool = False) -> tuple[Roll, ...]:
     path = tmp_path / "schedule.toml"
     path.write_text(text)
     return schedule.resolve(
-        schedule.read_schedule(path), duration_s=duration_s, nodes=NODES, targets=TARGETS, parent_shutdown_s=4
+        schedule.read_schedule(path),
+        duration_s=duration_s,
+        nodes=NODES,
+        targets=TARGETS,
+        parent_shutdown_s=4,
+        scaled=scaled,
     )
 
 
@@ -37,7 +42,7 @@ def test_next_goes_round_the_nodes_and_times_scale_with_the_load(tmp_path: Path)
     text = "duration_s = 60\n" + "".join(
         f'[[roll]]\nat_s = {at}\nkind = "proxy"\nname = "next"\n' for at in (30, 10, 50)
     )
-    assert resolve(text, tmp_path, duration_s=30) == (
+    assert resolve(text, tmp_path, duration_s=30, scaled=True) == (
         Roll(5.0, "proxy", "node-a"),
         Roll(15.0, "proxy", "node-b"),
         Roll(25.0, "proxy", "node-c"),
@@ -77,6 +82,15 @@ def test_a_schedule_that_no_run_may_have_is_refused(tmp_path: Path, text: str, s
         resolve(text, tmp_path)
     assert sentence in str(refused.value)
     assert "schedule.toml" in str(refused.value)
+
+
+def test_a_file_of_the_users_is_taken_literally_or_refused(tmp_path: Path) -> None:
+    """Times that shrank in silence would be another experiment than the one that was written down."""
+    roll = '[[roll]]\nat_s = 7.5\nkind = "target"\nname = "echo"\n'
+    assert resolve(roll, tmp_path, duration_s=30) == (Roll(7.5, "target", "echo"),)
+    assert resolve("duration_s = 30\n" + roll, tmp_path, duration_s=30) == (Roll(7.5, "target", "echo"),)
+    with pytest.raises(PlanError, match=r"is written for a load of 20 s, this one lasts 30 s; give duration_s=20, or"):
+        resolve("duration_s = 20\n" + roll, tmp_path, duration_s=30)
 
 
 def test_the_written_schedule_reads_back_the_same(tmp_path: Path) -> None:
