@@ -11,6 +11,8 @@ import pytest
 from harness import errors
 from harness.fleet.local import faults
 from harness.plan import schedule
+from harness.plan.build import STAND_IN_DOMAINS
+from harness.plan.sortie_yaml import ZERO_FAILURES
 from harness.settings import BY_KEY, SETTINGS, Setting, read_toml
 
 ROOT = Path(__file__).parents[2]
@@ -68,6 +70,21 @@ def test_the_guide_lists_every_exit_code() -> None:
 
 def test_the_guide_lists_every_fault_in_its_grammar() -> None:
     assert re.findall(r"^\| `(.*?)` \|", marked("faults"), re.MULTILINE) == list(faults.FORMS.values())
+
+
+def test_the_guide_lists_every_domain_that_a_stand_in_may_answer_for() -> None:
+    sentence = re.search(r"refuses hosts that do not end in (.*?)\.\n", GUIDE.read_text(encoding="utf-8"))
+    assert sentence
+    assert re.findall(r"`(.*?)`", sentence[1]) == list(STAND_IN_DOMAINS)
+
+
+def test_the_guide_lists_the_thresholds_that_every_plan_has() -> None:
+    paragraph = re.search(
+        r"Every plan has .*?`== 0` for (.*?), and a floor", GUIDE.read_text(encoding="utf-8"), re.DOTALL
+    )
+    assert paragraph
+    listed = [f"counter:benchmark.{name} == 0" for name in re.findall(r"`(.*?)`", paragraph[1])]
+    assert listed == list(ZERO_FAILURES)
 
 
 def test_the_pins_are_the_locked_versions() -> None:
