@@ -88,11 +88,24 @@ class Doit:
         """The folder of a run."""
         return RunFolder(self.runs / run)
 
-    def leftovers(self) -> list[processes.Identity]:
+    def processes(self) -> list[processes.Identity]:
         """Live processes of any run in this folder."""
         return [
             found for path in self.runs.glob("*/run.json") for found in processes.find_marked(read_json(path)["token"])
         ]
+
+    def leftovers(self) -> list[str]:
+        """Everything that a run in this folder left behind: processes, socket folders, shared memory of proxies."""
+        found = [f"pid {process.pid}" for process in self.processes()]
+        for path in self.runs.glob("*/live/fleet.json"):
+            fleet = read_json(path)
+            if fleet.get("socket_dir") and Path(fleet["socket_dir"]).exists():
+                found.append(fleet["socket_dir"])
+            memory = [
+                f"/dev/shm/envoy_shared_memory_{(node.get('proxy_base_id') or 0) * 10}" for node in fleet["nodes"]
+            ]
+            found += [name for name in memory if Path(name).exists()]
+        return found
 
 
 @pytest.fixture
@@ -117,8 +130,7 @@ def doit(tmp_path: Path) -> Iterator[Doit]:
     }
     found = Doit(tmp_path / "runs", settings)
     yield found
-    left = found.leftovers()
-    processes.end(left, grace_s=1)
+    processes.end(found.processes(), grace_s=1)
     sockets = [read_json(path).get("socket_dir") for path in found.runs.glob("*/live/fleet.json")]
     for folder in sockets:
         if folder:

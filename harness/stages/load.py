@@ -45,8 +45,9 @@ def work(folder: RunFolder) -> dict[str, Any]:
         line.close()
     if state.state != "ended":
         raise LoadError(_lost(folder, state.detail), run=folder.run)
+    swept = fleet.sweep()  # nothing, unless the supervisor died before it could clear up
     progress = read_object(folder.progress_json)
-    return {"summary": _summary(progress), "progress": progress}
+    return {"summary": _summary(progress), "progress": progress, "swept": swept}
 
 
 def _lost(folder: RunFolder, detail: str) -> str:

@@ -158,7 +158,8 @@ def test_a_killed_driver_is_said_and_what_it_had_is_saved(doit: Doit) -> None:
     code, output = doit("soak", "run=r", fault="kill-driver at 4s")
     assert code == 4, output
     assert "error: r load: the load ended without a report" in output
-    assert "is never started twice; saved in" in output
+    assert "is never started twice; " in output
+    assert " files are saved in " in output
     assert doit.leftovers() == []
     evidence = doit.folder("r").evidence
     assert (evidence / "sortie.log").stat().st_size > 0

@@ -35,7 +35,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     code, output = doit("soak", "run=bad", thresholds="latency_2xx.p99 < 1us")
     assert code == 1, output
     yield folder / "runs"
-    processes.end(doit.leftovers(), grace_s=1)
+    processes.end(doit.processes(), grace_s=1)
 
 
 @pytest.fixture
