@@ -55,6 +55,7 @@ def test_the_guide_lists_every_profile_as_it_is() -> None:
     )
     for profile in BY_KEY["profile"].choices:
         planned = schedule.read_schedule(schedule.profile_file(profile))
+        assert planned.duration_s is not None
         kinds = [roll.kind for roll in planned.rolls]
         rows += (
             f"| `{profile}` | {planned.duration_s:,} s | {planned.duration_s * nodes * rate:,} "
