@@ -7,6 +7,7 @@ Selectors: ``counter:NAME`` and ``rate:NAME`` over the pool; ``STATISTIC.pN``, `
 
 from __future__ import annotations
 
+import difflib
 import math
 import operator
 import re
@@ -16,8 +17,9 @@ from decimal import Decimal
 from typing import Any
 
 from harness.errors import PlanError
+from harness.sortie import names
 from harness.sortie.durations import format_duration, parse_duration
-from harness.sortie.percentiles import percentile
+from harness.sortie.percentiles import REPORTED, percentile
 from harness.sortie.report import BackendResult, ThresholdResult
 
 POOL = "pool"
@@ -102,6 +104,52 @@ def parse_threshold(text: str) -> Threshold:
 def parse_thresholds(texts: Iterable[str]) -> tuple[Threshold, ...]:
     """Every expression of a plan, in its order. Raises PlanError at the first bad one."""
     return tuple(parse_threshold(text) for text in texts)
+
+
+def check_known(threshold: Threshold) -> None:
+    """Refuse what can never be told by an engine here, before the load rather than after it.
+
+    A counter that nobody counts reads as 0, so a misspelt ``== 0`` would hold whatever happens; a statistic that nobody
+    measures always fails. Raises PlanError, with the name that was probably meant.
+    """
+    if threshold.kind != "statistic":
+        _known(threshold, (*names.COUNTERS, *names.RESET_REASONS), "counts")
+        return
+    name = _known(threshold, names.STATISTICS, "measures")
+    if threshold.percent is None or threshold.percent == 100 or name in names.WITH_HISTOGRAM:
+        return
+    if name in names.SIZES:
+        raise PlanError(f"threshold {threshold.expr!r}: {name} has no percentiles; ask for .mean, .min or .max")
+    if threshold.percent not in REPORTED:
+        raise PlanError(f"threshold {threshold.expr!r}: {name} is told at p50, p90, p99 and p99.9 only")
+
+
+def _known(threshold: Threshold, known: Sequence[str], verb: str) -> str:
+    """The known name that the threshold means. Raises PlanError when there is none."""
+    if found := _match(threshold.name, known, threshold.kind):
+        return found
+    whole = {name.rpartition(".")[2]: name for name in known}
+    near = difflib.get_close_matches(threshold.name.rpartition(".")[2], whole, n=1)
+    meant = [whole[short] if "." in threshold.name else short for short in near]
+    hint = f"did you mean {meant[0]}?" if meant else f"it {verb}: {', '.join(whole)}"
+    raise PlanError(f"threshold {threshold.expr!r}: the engine {verb} no {threshold.name!r}; {hint}")
+
+
+def split_actual(expr: str, actual: str, backends: int) -> list[tuple[str, bool]] | None:
+    """The values that ``actual`` lists for a per-backend threshold, each with whether it satisfies ``expr``.
+
+    None unless there is one readable value for each of ``backends``: whose a value is must never be guessed.
+    """
+    try:
+        threshold = parse_threshold(expr)
+    except PlanError:
+        return None
+    texts = actual.split(", ")
+    if threshold.scope != PER_BACKEND or len(texts) != backends:
+        return None
+    values = [parse_duration(text) if threshold.is_duration else _plain(text) for text in texts]
+    split = [(text, threshold.holds(value)) for text, value in zip(texts, values, strict=True) if value is not None]
+    return split if len(split) == backends else None
 
 
 def judge(threshold: Threshold, survivors: Sequence[BackendResult]) -> ThresholdResult:
@@ -191,6 +239,13 @@ def format_number(value: float) -> str:
 
 
 def _number(expr: str, text: str) -> float:
-    if not _NUMBER.fullmatch(text) or not math.isfinite(float(text)):
+    value = _plain(text)
+    if value is None:
         raise PlanError(f"threshold {expr!r}: {text!r} must be a plain number")
+    return value
+
+
+def _plain(text: str) -> float | None:
+    if not _NUMBER.fullmatch(text) or not math.isfinite(float(text)):
+        return None
     return int(text) if text.isdigit() else float(text)
