@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 READS = (
     "runs", "plan_targets", "plan_nodes", "plan_rolls", "plan_thresholds", "executions", "backends", "counters",
-    "capabilities", "statistics", "thresholds", "events",
+    "capabilities", "statistics", "thresholds", "threshold_actuals", "events",
 )  # fmt: skip
 PLAN_IS_WHOLE = """
 SELECT targets_planned > 0

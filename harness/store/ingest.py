@@ -13,6 +13,7 @@ from typing import Any
 from harness.errors import EvidenceError
 from harness.files import fsync_folder, sha256_file
 from harness.runs import SAVED, SUMS
+from harness.sortie.names import COUNTERS
 from harness.store import readers, side_rows
 from harness.store.parquet import Row, write_table
 from harness.store.report_rows import Source, choose_source, report_rows
@@ -22,17 +23,6 @@ SCENARIO = "mesh"
 DEFAULT_FLOOR_PCT = 99
 SUM_LINE = re.compile(r"([0-9a-f]{64}) [ *]([^\n]+)")
 NOT_SUMMED = frozenset({SUMS, SAVED})
-
-# What a producer of this report format counts for plain HTTP; one of these that is absent never moved.
-COUNTED = tuple(
-    f"benchmark.{name}"
-    for name in (
-        "http_1xx", "http_2xx", "http_3xx", "http_4xx", "http_5xx", "http_xxx", "stream_resets",
-        "stream_resets_before_headers", "stream_resets_incomplete_body", "pool_overflow", "pool_connection_failure",
-        "pool_failure_local_connection_failure", "pool_failure_remote_connection_failure", "pool_failure_timeout",
-        "http_inflight_lost",
-    )
-)  # fmt: skip
 
 
 def build_tables(
@@ -156,9 +146,11 @@ def _all_rows(evidence: Path, source: Source, scenario: str) -> dict[str, Iterab
         "executions": report.executions,
         "backends": report.backends,
         "counters": report.counters,
-        "capabilities": [{"counter": counter, "counted": True} for counter in COUNTED],
+        # a producer of this report format counts these for plain HTTP: one that is absent never moved
+        "capabilities": [{"counter": counter, "counted": True} for counter in COUNTERS],
         "statistics": report.statistics,
         "thresholds": report.thresholds,
+        "threshold_actuals": report.threshold_actuals,
         "events": side_rows.event_rows(evidence),
         "progress": side_rows.progress_rows(evidence / "progress.jsonl", nodes),
         "access": side_rows.access_rows(evidence),

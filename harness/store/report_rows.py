@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import EvidenceError, ReportFormatError
+from harness.sortie.thresholds import PER_BACKEND, split_actual
 from harness.store.readers import finite, json_lines, moment, one_line, read_document, text, whole
 
 Row = dict[str, Any]
@@ -36,6 +37,7 @@ class ReportRows:
     counters: list[Row] = field(default_factory=list)
     statistics: list[Row] = field(default_factory=list)
     thresholds: list[Row] = field(default_factory=list)
+    threshold_actuals: list[Row] = field(default_factory=list)
 
 
 def read_report(path: Path) -> Source:
@@ -104,6 +106,7 @@ class _Execution:
         self.nodes = nodes
         self.rows = rows
         self.backends: list[Row] = []
+        self.answered: list[Row] = []  # of these, the ones with a result, in the order of the results
 
     def read(self) -> None:
         value = self.value
@@ -135,21 +138,33 @@ class _Execution:
             row = self.free(str(entry["backend"]), "in_error")
             row |= {"error": self.text(entry, "error"), "error_refused": self.text(entry, "refused")}
         for number, threshold in enumerate(self.objects(value, "thresholds", "expr"), start=1):
-            actual = threshold.get("actual")
-            self.rows.thresholds.append(
-                {
-                    "exec_no": self.exec_no,
-                    "threshold_no": number,
-                    "expr": text(threshold["expr"]),
-                    "scope": text(threshold.get("scope")),
-                    "passed": self.flag(threshold, "pass"),
-                    "actual": text(actual) if isinstance(actual, str) else None if actual is None else str(actual),
-                }
-            )
+            self.threshold(number, threshold)
         self.rows.backends += self.backends
+
+    def threshold(self, number: int, threshold: Json) -> None:
+        actual = threshold.get("actual")
+        row: Row = {
+            "exec_no": self.exec_no,
+            "threshold_no": number,
+            "expr": text(threshold["expr"]),
+            "scope": text(threshold.get("scope")),
+            "passed": self.flag(threshold, "pass"),
+            "actual": text(actual) if isinstance(actual, str) else None if actual is None else str(actual),
+        }
+        self.rows.thresholds.append(row)
+        survivors = [backend for backend in self.answered if not backend["in_error"]]
+        split = split_actual(row["expr"], row["actual"] or "", len(survivors))
+        if split is None or row["scope"] != PER_BACKEND or all(holds for _, holds in split) != row["passed"]:
+            return  # values that cannot be told apart, or do not bear the judgement out, are nobody's
+        for backend, (value, holds) in zip(survivors, split, strict=True):
+            place = {key: backend[key] for key in ("backend_no", "backend", "node")}
+            self.rows.threshold_actuals.append(
+                {"exec_no": self.exec_no, "threshold_no": number, **place, "actual": value, "holds": holds}
+            )
 
     def result(self, result: Json) -> None:
         row = self.free(str(result["backend"]), "returned")
+        self.answered.append(row)
         counters = result.get("counters")
         row |= {
             "elapsed_ms": self.whole(result, "elapsed_ms"),

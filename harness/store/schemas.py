@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 TYPES = frozenset({"text", "int64", "double", "bool", "timestamp"})
 
@@ -209,6 +209,19 @@ TABLES: dict[str, Table] = {
             scope        text
             passed       bool
             actual       text
+            """,
+        ),
+        _table(
+            "threshold_actuals",
+            "What each backend had for a threshold; only where the driver's text lists one value for each survivor.",
+            """
+            exec_no      int64!
+            threshold_no int64!
+            backend_no   int64!
+            backend      text!
+            node         text!
+            actual       text!
+            holds        bool!
             """,
         ),
         _table(
