@@ -44,9 +44,13 @@ class Gate:
 
 @dataclass(frozen=True)
 class View:
-    """One view file; ``name`` is None for a file of functions, whose statements are run as they stand."""
+    """One view file; ``name`` is None for a file of functions, whose statements are run as they stand.
+
+    ``about`` is its header's ``-- about: …``, in one line.
+    """
 
     name: str | None
+    about: str
     sql: str
     path: Path
 
@@ -84,6 +88,7 @@ def parse_gate(text: str, path: Path) -> Gate:
 
 
 def _header(text: str) -> dict[str, str]:
+    """The ``-- key: value`` lines that open a file; an indented line goes on with the one before it."""
     header: dict[str, str] = {}
     last = ""
     for line in text.splitlines():
@@ -102,7 +107,8 @@ def load_views() -> list[View]:
     views = []
     for path in sql_files("views"):
         name = path.stem.partition("_")[2]
-        views.append(View(None if name == "functions" else name, path.read_text(encoding="utf-8"), path))
+        text = path.read_text(encoding="utf-8")
+        views.append(View(None if name == "functions" else name, _header(text).get("about", ""), text, path))
     return views
 
 

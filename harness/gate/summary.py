@@ -45,7 +45,7 @@ def read_summary(connection: DuckDBPyConnection) -> Summary:
 
 NODES = """
 SELECT target_no, node, backend, round(planned_2xx)::BIGINT AS planned, http_2xx, elapsed_ms,
-    stamp(started_at) AS started_at, p50_ns, p99_ns, max_ns, send_delay_p99_ns, error,
+    stamp(started_at) AS started_at, p50_ns, p99_ns, max_ns, send_delay_p99_ns, error, returned,
     CASE WHEN elapsed_ms > 0 THEN http_2xx::DOUBLE * 1000 / elapsed_ms END AS rate_rps,
     CASE
         WHEN state <> 'graded' THEN 'not graded'
@@ -95,7 +95,8 @@ def _nodes(connection: DuckDBPyConnection) -> dict[int, list[NodeResult]]:
     for record in _records(connection, NODES):
         number = record.pop("target_no")
         place = (record.pop("exec_no"), record.pop("backend_no"))
-        nodes.setdefault(number, []).append(NodeResult(**record, failures=failures.get(place, {})))
+        record["failures"] = failures.get(place, {}) if record.pop("returned") else None
+        nodes.setdefault(number, []).append(NodeResult(**record))
     return nodes
 
 

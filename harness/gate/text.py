@@ -70,7 +70,7 @@ def _node(target: TargetResult, node: NodeResult) -> str:
         line += f" started={node.started_at}"
     if node.p50_ns is not None and node.p99_ns is not None:
         line += f" p50={ms(node.p50_ns)} p99={ms(node.p99_ns)} max={ms(node.max_ns)}"
-    failures = " ".join(f"{name}={value}" for name, value in sorted(node.failures.items()))
+    failures = " ".join(f"{name}={value}" for name, value in sorted((node.failures or {}).items()))
     return f"{line} failures{' ' + failures if failures else '=none'}{' LOST' if node.state == 'lost' else ''}"
 
 

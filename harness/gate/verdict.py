@@ -56,7 +56,7 @@ class NodeResult:
     p99_ns: float | None
     max_ns: float | None
     send_delay_p99_ns: float | None
-    failures: dict[str, int]
+    failures: dict[str, int] | None
     error: str | None
 
     def to_json(self) -> dict[str, Any]:

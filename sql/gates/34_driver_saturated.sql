@@ -1,6 +1,7 @@
 -- gate: driver_saturated
 -- asserts: No engine's own queue overflowed.
--- cause: driver; these requests were never sent, so the mesh did not fail them
+-- cause: driver; these requests were never sent, so the mesh did not fail them. Mesh where requests that it had not
+--        answered held every connection: then a full queue is what a stalled mesh looks like from here
 -- items: cell
 -- needs: cells, counters
 SELECT
@@ -15,10 +16,13 @@ SELECT
     END AS verdict,
     'pool_overflow' AS class,
     counters.value AS count,
-    'driver' AS cause,
-    'driver saturated: ' || sum(counters.value) OVER (PARTITION BY target_no) || ' request(s) not sent [' AS lead,
+    CASE WHEN held THEN 'mesh' ELSE 'driver' END AS cause,
+    'driver saturated: ' || sum(counters.value) OVER (PARTITION BY target_no, held) || ' request(s) not sent [' AS lead,
     cells.node || '=' || counters.value AS part,
-    '] (pool_overflow: the engine''s own queue was full, the mesh never saw them)' AS tail
+    CASE
+        WHEN held THEN '] (pool_overflow: every connection was held by a request that the mesh had not answered)'
+        ELSE '] (pool_overflow: the engine''s own queue was full, the mesh never saw them)'
+    END AS tail
 FROM cells
 LEFT JOIN counters
     ON counters.exec_no = cells.exec_no

@@ -1,13 +1,21 @@
 -- about: The grid: every planned target × every node of the engine list, joined with what was seen there. A backend on
 --        an address that the list does not hold, or a second one on the same address, is a further row, planned false.
---        cell names a row within its target.
-WITH seen AS (
+--        cell names a row within its target. breaks_threshold: this backend is one of those whose value breaks a
+--        threshold; NULL where no threshold tells the backends apart.
+WITH broken AS (
+    SELECT run, exec_no, backend_no, bool_or(NOT holds) AS breaks_threshold
+    FROM threshold_actuals
+    GROUP BY run, exec_no, backend_no
+),
+seen AS (
     SELECT
         target_states.target_no,
         backend_states.*,
+        breaks_threshold,
         row_number() OVER (PARTITION BY run, target_no, ip ORDER BY backend_no) AS nth
     FROM target_states
     JOIN backend_states USING (run, exec_no)
+    LEFT JOIN broken USING (run, exec_no, backend_no)
 ),
 planned AS (
     SELECT run, target_no, node_no, plan_nodes.node, ip, 1 AS nth
@@ -48,7 +56,9 @@ SELECT
     p99_ns,
     max_ns,
     send_delay_p99_ns,
-    lateness_p99_ns
+    lateness_p99_ns,
+    coalesce(held, false) AS held,
+    breaks_threshold
 FROM planned
 FULL JOIN seen USING (run, target_no, ip, nth)
 JOIN target_states USING (run, target_no)

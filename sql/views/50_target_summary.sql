@@ -20,7 +20,7 @@ SELECT
     target,
     state,
     target_states.rate_rps AS share_rps,
-    CASE WHEN state = 'graded' THEN coalesce(total_http_2xx, http_2xx) END AS http_2xx,
+    CASE WHEN returned > 0 THEN coalesce(total_http_2xx, http_2xx) END AS http_2xx,
     round(
         target_states.rate_rps::DOUBLE * runs.backends * coalesce(duration_ms::DOUBLE / 1000, duration_s)
     )::BIGINT AS planned,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
+
+from harness.gate.load import load_gates
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/gates.md"
@@ -20,18 +21,11 @@ This page is made from the headers of those files by `tests/docs/test_gates.py`.
 """
 
 
-def header(path: Path) -> dict[str, str]:
-    """The ``-- key: value`` lines that open a rule's file."""
-    lines = path.read_text(encoding="utf-8").split("\n\n")[0].splitlines()
-    return dict(found.groups() for line in lines if (found := re.fullmatch(r"-- (\w+): (.*)", line)))
-
-
 def page() -> str:
     """What docs/gates.md should read."""
     rows = []
-    for path in sorted((ROOT / "sql/gates").glob("[0-9]*.sql")):
-        rule = header(path)
-        cells = [f"[`{rule['gate']}`](../sql/gates/{path.name})", rule["asserts"], rule["items"], rule["cause"]]
+    for gate in load_gates():
+        cells = [f"[`{gate.rule}`](../sql/gates/{gate.path.name})", gate.asserts, ", ".join(gate.items), gate.cause]
         rows.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n")
     return HEAD + "".join(rows)
 

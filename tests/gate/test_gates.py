@@ -14,7 +14,8 @@ import pytest
 from harness import gate
 from harness.errors import EvidenceError, HarnessError
 from harness.gate.load import load_gates, load_views, parse_gate
-from harness.gate.run import VERDICTS, Row, load_run, run_gates
+from harness.gate.row import Row
+from harness.gate.run import VERDICTS, load_run, run_gates
 from harness.store.database import connect
 
 ITEMS = {"run", "target", "cell", "cell × class", "target × threshold", "roll"}
@@ -128,6 +129,13 @@ def test_incomplete_header_is_refused(header: str, word: str, tmp_path: Path) ->
     """The file and the header line at fault are named."""
     with pytest.raises(HarnessError, match=word):
         parse_gate(header + "SELECT 1", tmp_path / "a.sql")
+
+
+def test_a_header_line_that_goes_on_is_joined(tmp_path: Path) -> None:
+    """Whoever shows what a gate asserts shows all of it."""
+    header = "-- gate: a\n-- asserts: one\n--          two.\n-- cause: mesh; x\n--   y\n-- items: run\n-- needs: runs\n"
+    parsed = parse_gate(header + "SELECT 1\n--       not of the header\n", tmp_path / "a.sql")
+    assert (parsed.asserts, parsed.cause) == ("one two.", "mesh; x y")
 
 
 def test_digest_moves_with_every_file_of_the_gate(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
