@@ -14,6 +14,7 @@ from harness.plan import schedule
 from harness.plan.build import STAND_IN_DOMAINS
 from harness.plan.sortie_yaml import ZERO_FAILURES
 from harness.settings import BY_KEY, SETTINGS, Setting, read_toml
+from harness.sortie import names
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(path for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "runs/README.md"])
@@ -86,6 +87,14 @@ def test_the_guide_lists_the_thresholds_that_every_plan_has() -> None:
     assert paragraph
     listed = [f"counter:benchmark.{name} == 0" for name in re.findall(r"`(.*?)`", paragraph[1])]
     assert listed == list(ZERO_FAILURES)
+
+
+def test_the_guide_lists_every_name_that_a_threshold_may_have() -> None:
+    listed = {name.rpartition(".")[2] for name in re.findall(r"`([a-z0-9_.]+)`", marked("threshold names"))}
+    measured = {name.rpartition(".")[2] for name in (*names.COUNTERS, *names.STATISTICS)}
+    reasons = {name.rpartition(".")[2] for name in names.RESET_REASONS}
+    assert measured <= listed
+    assert listed - measured - reasons == {"xxx", "timeout_s"}
 
 
 def test_the_pins_are_the_locked_versions() -> None:
