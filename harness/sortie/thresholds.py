@@ -131,7 +131,8 @@ def _known(threshold: Threshold, known: Sequence[str], verb: str) -> str:
     whole = {name.rpartition(".")[2]: name for name in known}
     near = difflib.get_close_matches(threshold.name.rpartition(".")[2], whole, n=1)
     meant = [whole[short] if "." in threshold.name else short for short in near]
-    hint = f"did you mean {meant[0]}?" if meant else f"it {verb}: {', '.join(whole)}"
+    listed = ", ".join(short for short, name in whole.items() if name not in names.RESET_REASONS)
+    hint = f"did you mean {meant[0]}?" if meant else f"it {verb}: {listed}"
     raise PlanError(f"threshold {threshold.expr!r}: the engine {verb} no {threshold.name!r}; {hint}")
 
 
