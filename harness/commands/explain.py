@@ -10,7 +10,7 @@ import click
 from harness.commands.options import json_option
 from harness.commands.output import echo_json
 from harness.errors import UsageError
-from harness.report.words import NEXT_STEP
+from harness.report.words import advice
 
 if TYPE_CHECKING:
     from harness.gate.load import Gate
@@ -60,6 +60,6 @@ def _document(gate: Gate) -> dict[str, str]:
         "asserts": gate.asserts,
         "cause": gate.cause,
         "looks_at": ", ".join(gate.items),
-        "if_broken": NEXT_STEP.get(gate.rule, ""),
+        "if_broken": advice(gate.rule),
         "file": f"sql/gates/{gate.path.name}",
     }

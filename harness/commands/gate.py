@@ -27,11 +27,14 @@ def gate(run: str, per_node: bool, runs_folder: Path, as_json: bool) -> int:
     """
     from harness.gate import render
     from harness.gate.saved import grade_run
+    from harness.stages.gate import WITNESSES
 
     verdict, _ = grade_run(find_run(runs_folder, run))
     if as_json:
         echo_json(verdict.to_json())
     else:
         for line in render(verdict, per_node=per_node):
+            if line.startswith("VERDICT "):
+                click.echo(WITNESSES)
             click.echo(line)
     return verdict.exit_code

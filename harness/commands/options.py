@@ -7,16 +7,28 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from harness.errors import UsageError
 from harness.runs import RunFolder, check_run_id
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
+
+def _existing(context: click.Context, parameter: click.Parameter, folder: Path) -> Path:
+    """A folder that was named must be there: a misspelt one would read as one without runs."""
+    named = {ParameterSource.COMMANDLINE: "--runs", ParameterSource.ENVIRONMENT: "HARNESS_RUNS"}
+    source = named.get(context.get_parameter_source(parameter.name or "") or ParameterSource.DEFAULT)
+    if source and not folder.is_dir():
+        raise UsageError(f"{source} names {folder}, which is no folder; name the one that holds the runs")
+    return folder
+
+
 runs_option: Decorator = click.option(
     "--runs",
     "runs_folder",
     type=click.Path(path_type=Path),
+    callback=_existing,
     envvar="HARNESS_RUNS",
     default=Path("runs"),
     help="The runs folder. Default: $HARNESS_RUNS, else ./runs.",

@@ -9,14 +9,20 @@ from pathlib import Path
 import click
 
 from harness.commands.options import find_run, runs_option
-from harness.commands.output import csv_text, echo_json, plain, printable, text_table, unique
+from harness.commands.output import csv_text, echo_json, printable, text_table, unique
 from harness.errors import UsageError
 from harness.history.queries import Query, named_queries
+
+JOINS = """\
+Every table has run. Statistics, counters, thresholds and backends name an execution by its number:
+  JOIN executions USING (run, exec_no)     gives the label
+  JOIN plan_targets USING (run, label)     gives the target
+cells has a row per target and node with the usual figures: JOIN plan_targets USING (run, target_no)."""
 
 
 @click.command()
 @click.argument("question", required=False)
-@click.option("--list", "listing", is_flag=True, help="List the named questions, and the tables and views to ask.")
+@click.option("--list", "listing", is_flag=True, help="List what can be asked; with a name, show it whole.")
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json", "parquet"]), help="Default: table.")
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="A value for $NAME, as text.")
@@ -32,6 +38,8 @@ def sql(
     \b
     Example:
       harness sql run-by-run
+      harness sql latency --param run=quick-a
+      harness sql --list statistics
       harness sql compare --param run=quick-a --param base=quick-b
       harness sql "SELECT run, max(p99) / 1e6 AS p99_ms FROM statistics
                    WHERE statistic = 'benchmark_http_client.latency_2xx' GROUP BY run" --format csv
@@ -43,7 +51,7 @@ def sql(
     form = "json" if as_json else form or "table"
     queries = named_queries("history")
     if listing:
-        return _list(queries, form)
+        return _list(queries, form, question)
     if question is None:
         raise click.UsageError("a question is missing; --list shows the named ones")
     text, values = _resolve(question, _pairs(params), queries, runs_folder)
@@ -85,25 +93,67 @@ def _pairs(params: tuple[str, ...]) -> dict[str, str]:
     return pairs
 
 
-def _list(queries: dict[str, Query], form: str) -> None:
-    from harness.gate.load import load_views
+def _list(queries: dict[str, Query], form: str, name: str | None) -> None:
+    """What can be asked; with ``name``, the columns of one table or view, or one named question."""
+    tables = _tables()
+    if name in queries:
+        return _list_query(queries[name], form)
+    if name is not None:
+        if name not in tables:
+            raise UsageError(f"there is no table or question named {name}; `harness sql --list` shows what there is")
+        return _list_columns(name, tables[name], form)
+    if form == "json":
+        return echo_json({"schema": 1, "queries": [_document(q) for q in queries.values()], "tables": tables})
+    for query in queries.values():
+        click.echo(f"{query.name:<12} {query.asks}" + (f"  [{takes}]" if (takes := _takes(query)) else ""))
+    click.echo("\nTables and views; `harness sql --list NAME` shows the columns of one:")
+    width = max(map(len, tables))
+    for table, about in tables.items():
+        click.echo(f"{table:<{width}}  {about}")
+    click.echo("\n" + JOINS)
+    return None
+
+
+def _list_query(query: Query, form: str) -> None:
+    if form == "json":
+        return echo_json({"schema": 1, **_document(query), "sql": query.sql})
+    click.echo(f"{query.name}: {query.asks}\n" + (f"takes {takes}\n" if (takes := _takes(query)) else ""))
+    return click.echo(query.sql.rstrip())
+
+
+def _list_columns(name: str, about: str, form: str) -> None:
+    from harness.history.database import ask, open_database
     from harness.store.schemas import TABLES
 
-    tables = {name: table.about for name, table in TABLES.items()}
-    tables["verdicts"] = "The newest grading of each run."
-    for view in load_views():
-        if view.name is not None:
-            tables[view.name] = view.sql.splitlines()[0].removeprefix("-- about:").strip()
+    meanings = {column.name: column.about for column in TABLES[name].columns} if name in TABLES else {}
+    query = f"SELECT column_name, column_type FROM (DESCRIBE {name})"  # noqa: S608 - a name of our own, checked above
+    with open_database([], query) as database:
+        columns = [
+            (column, str(kind).lower(), meanings.get(str(column), "")) for column, kind in ask(database, query)[1]
+        ]
     if form == "json":
-        listed = [{"name": q.name, "asks": q.asks, "params": dict(q.params)} for q in queries.values()]
-        return echo_json({"schema": 1, "queries": plain(listed), "tables": tables})
-    for query in queries.values():
-        takes = " ".join(name if default is None else f"{name}={default}" for name, default in query.params.items())
-        click.echo(f"{query.name:<12} {query.asks}" + (f"  [{takes}]" if takes else ""))
-    click.echo("\nTables and views:")
-    for name, about in tables.items():
-        click.echo(f"{name:<16} {about}")
-    return None
+        keys = ("name", "type", "about")
+        listed = [dict(zip(keys, column, strict=True)) for column in columns]
+        return echo_json({"schema": 1, "name": name, "about": about, "columns": listed})
+    click.echo(f"{name}: {about}\n")
+    return click.echo(text_table(("column", "type", "meaning"), columns))
+
+
+def _tables() -> dict[str, str]:
+    from harness.gate.load import load_views
+    from harness.history.database import BESIDE
+    from harness.store.schemas import TABLES
+
+    views = {view.name: view.about for view in load_views() if view.name is not None}
+    return {name: table.about for name, table in TABLES.items()} | BESIDE | views
+
+
+def _document(query: Query) -> dict[str, object]:
+    return {"name": query.name, "asks": query.asks, "params": dict(query.params)}
+
+
+def _takes(query: Query) -> str:
+    return " ".join(name if default is None else f"{name}={default}" for name, default in query.params.items())
 
 
 def _parquet(table: object) -> bytes:

@@ -54,7 +54,7 @@ def follow(folder: RunFolder, timeout_s: float | None) -> int:
         line.show(printable(progress_line(folder) if folder.progress_json.exists() else word))
         if word.startswith("ended"):
             line.close()
-            click.echo(f"The load {word}; `harness gate {folder.run}` grades what was saved.")
+            click.echo(f"The load {word}{_afterwards(folder, word)}")
             return 0
         if word == "never started":
             click.echo(f"harness: the load {word}; `./doit soak run={folder.run}` goes on with the run.", err=True)
@@ -74,6 +74,16 @@ def load_word(folder: RunFolder) -> str:
         fleet = read_object(folder.fleet_json).get("state")
         return "never started" if fleet in ("failed", "stopped") or folder.closed.exists() else "not started"
     return "running" if load_is_running(load) else "ended without a report"
+
+
+def _afterwards(folder: RunFolder, word: str) -> str:
+    if word == "ended":
+        return f"; `harness gate {folder.run}` grades what was saved."
+    return (
+        f": there is no report, so nothing can be graded. What was kept is in {folder.evidence}"
+        f"{'' if folder.saved.exists() else f' once `./doit soak run={folder.run}` has saved it'}; "
+        "a new run is needed: ./doit soak"
+    )
 
 
 def _patience_s(folder: RunFolder, began: float) -> float:

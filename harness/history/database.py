@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from harness.errors import UsageError
 from harness.gate.load import View, load_views
-from harness.history.inventory import newest_verdict
+from harness.history.inventory import newest_verdict, run_settings
 from harness.runs import RESERVED, RUN_ID, RunFolder
 from harness.store.database import DUCKDB_TYPES, connect
 from harness.store.schemas import TABLES
@@ -27,7 +27,12 @@ if TYPE_CHECKING:
     import pyarrow
 
 VERDICTS = "verdicts"
-"""The newest grading of each run, a table beside the Parquet ones; see ``load_verdicts``."""
+SETTINGS = "settings"
+BESIDE = {
+    VERDICTS: "The newest grading of each run.",
+    SETTINGS: "The settings each run was made with, a row per key; a run with a fault was a drill.",
+}
+"""Tables beside the Parquet ones, read from the runs' own documents, and what they hold."""
 
 TYPES = {**DUCKDB_TYPES, "timestamp": "TIMESTAMP"}
 """Times are read as UTC without a zone: what DuckDB calls a zone needs a further package to come out again."""
@@ -58,7 +63,7 @@ class Database:
 def open_database(roots: Sequence[Path], sql: str) -> Iterator[Database]:
     """A locked database over the runs in ``roots``: the tables and views that ``sql`` mentions, all tables if none."""
     views = load_views()
-    wanted = mentioned(sql, views) or {*TABLES, VERDICTS}
+    wanted = mentioned(sql, views) or {*TABLES, *BESIDE}
     connection = connect()
     try:
         connection.execute("SET TimeZone = 'UTC'")
@@ -71,6 +76,8 @@ def open_database(roots: Sequence[Path], sql: str) -> Iterator[Database]:
                 _load(database, name, columns, _whole(database, files, columns))
         if VERDICTS in wanted:
             load_verdicts(connection, roots)
+        if SETTINGS in wanted:
+            load_settings(connection, roots)
         for view in views:
             if view.name is None:
                 connection.execute(view.sql)
@@ -127,7 +134,7 @@ def mentioned(sql: str, views: Sequence[View]) -> set[str]:
     todo = [sql]
     while todo:
         text = todo.pop()
-        for name in {*TABLES, *texts, VERDICTS} - found:
+        for name in {*TABLES, *texts, *BESIDE} - found:
             if re.search(rf"\b{name}\b", text, re.IGNORECASE):
                 found.add(name)
                 todo.append(texts.get(name, ""))
@@ -148,9 +155,28 @@ def load_verdicts(connection: duckdb.DuckDBPyConnection, roots: Sequence[Path]) 
             numbers = [counts.get(key) for key in COUNTS]
             texts = [document.get(key) for key in ("graded_at", "verdict", "reason")]
             rows.append([root.name, *texts, *numbers, document.get("gate_sha256")])
+    _insert(connection, VERDICTS, rows)
+
+
+def load_settings(connection: duckdb.DuckDBPyConnection, roots: Sequence[Path]) -> None:
+    """Make the table of settings: a row per run and key, values as text; none for a run that does not say them."""
+    connection.execute(f"CREATE TABLE {SETTINGS} (run VARCHAR, key VARCHAR, value VARCHAR)")
+    _insert(
+        connection,
+        SETTINGS,
+        [
+            [root.name, key, str(value)]
+            for root in roots
+            for key, value in sorted((run_settings(RunFolder(root)) or {}).items())
+            if value is not None
+        ],
+    )
+
+
+def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Sequence[object]]) -> None:
     if rows:
         places = ", ".join("?" * len(rows[0]))
-        connection.executemany(f"INSERT INTO {VERDICTS} VALUES ({places})", rows)  # noqa: S608 - our own name
+        connection.executemany(f"INSERT INTO {table} VALUES ({places})", rows)  # noqa: S608 - our own name
 
 
 def run_roots(runs_folder: Path) -> list[Path]:

@@ -17,7 +17,8 @@ class RunState:
     """One line of ``harness runs``.
 
     ``state`` is ``created`` (nothing was started), the fleet's own word (``starting``, ``ready``, ``stopped`` …),
-    ``loading``, ``load ended``, ``saved``, ``graded``, ``closed`` or ``unreadable``. None is not known.
+    ``loading``, ``load ended``, ``saved``, ``graded``, ``closed`` or ``unreadable``. ``drill`` is the fault that was
+    put in on purpose, ``no`` where there was none. None is not known.
     """
 
     run: str
@@ -27,6 +28,7 @@ class RunState:
     created_at: str | None
     state: str
     verdict: str | None
+    drill: str | None
     reason: str | None
 
     def to_json(self) -> dict[str, Any]:
@@ -58,8 +60,22 @@ def run_state(folder: RunFolder) -> RunState:
         created_at=_text(about, "created_at"),
         state=_state(folder, graded=verdict is not None),
         verdict=_text(verdict, "verdict"),
+        drill=drill_of(run_settings(folder)),
         reason=_text(verdict, "reason") or _text(_read(folder.closed), "reason"),
     )
+
+
+def run_settings(folder: RunFolder) -> dict[str, Any] | None:
+    """The settings a run was made with, flat; from the evidence, else as they stand. None when they are not known."""
+    about = _read(folder.evidence / folder.run_json.name) or _read(folder.run_json)
+    settings = (about or {}).get("settings")
+    return settings if isinstance(settings, dict) else None
+
+
+def drill_of(settings: dict[str, Any] | None) -> str | None:
+    """The fault that was put in on purpose, ``no`` where there was none; None when the settings do not say."""
+    fault = (settings or {}).get("fault")
+    return (fault or "no") if isinstance(fault, str) else None
 
 
 def newest_verdict(folder: RunFolder) -> dict[str, Any] | None:

@@ -1,7 +1,7 @@
 """Named questions: one SQL file each under ``sql/history``, with a header that says what it asks.
 
 -- query: slowest          the name on the command line
--- asks: Which target …?   one sentence, may go on in further ``-- asks:`` lines
+-- asks: Which target …?   one sentence, may go on in further ``-- asks:`` lines, or in ``--   …`` lines below it
 -- params: limit=20 run    declared parameters, ``name=default`` or ``name`` (must be given); bound as $name
 """
 
@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from harness.errors import UsageError
 from harness.sqlfiles import sql_files
 
-HEADER = re.compile(r"--\s*(query|asks|params):\s*(.*)")
+HEADER = re.compile(r"--\s*([a-z]+):\s*(.*)")
+CONTINUED = re.compile(r"--\s{2,}(.*)")
 
 
 @dataclass(frozen=True)
@@ -38,18 +39,30 @@ class Query:
         return {name: value for name, value in values.items() if value is not None}
 
 
-def parse_query(text: str, where: str) -> Query:
-    """One file's text. Raises UsageError when the header lacks a name or the question."""
-    header: dict[str, list[str]] = {"query": [], "asks": [], "params": []}
+def _header(text: str) -> dict[str, list[str]]:
+    """Key → its values, of the ``-- key: value`` lines a file starts with; a ``--   …`` line goes on with the last."""
+    header: dict[str, list[str]] = {}
+    values: list[str] = []
     for line in text.splitlines():
         if match := HEADER.fullmatch(line.strip()):
-            header[match[1]].append(match[2].strip())
+            values = header.setdefault(match[1], [])
+            values.append(match[2].strip())
+        elif (match := CONTINUED.fullmatch(line)) and values:
+            values[-1] += " " + match[1].strip()
         elif not line.startswith("--"):
             break
-    if len(header["query"]) != 1 or not header["asks"]:
+        else:
+            values = []
+    return header
+
+
+def parse_query(text: str, where: str) -> Query:
+    """One file's text. Raises UsageError when the header lacks a name or the question."""
+    header = _header(text)
+    if len(header.get("query", [])) != 1 or not header.get("asks"):
         raise UsageError(f"{where} must start with one '-- query: NAME' line and an '-- asks: …' line")
     params: dict[str, str | None] = {}
-    for item in " ".join(header["params"]).split():
+    for item in " ".join(header.get("params", [])).split():
         name, equals, default = item.partition("=")
         params[name] = default if equals else None
     return Query(header["query"][0], " ".join(header["asks"]), params, text)

@@ -29,12 +29,13 @@ class Range:
 
 @dataclass(frozen=True)
 class Moment:
-    """One interval of the load, ``at_s`` after its start. None leaves a gap in the line."""
+    """One interval of the load, ``at_s`` after its start; ``target`` was its slowest. None leaves a gap in the line."""
 
     at_s: float
     p99_ns: float | None
     max_ns: float | None
     rate_2xx_rps: float | None
+    target: str | None = None
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def _named(row: Range) -> list[tuple[str, float | None]]:
 
 
 def timeline(
-    moments: Sequence[Moment], marks: Sequence[Mark], *, duration_s: float, planned_rps: float | None, node: str
+    moments: Sequence[Moment], marks: Sequence[Mark], *, duration_s: float, planned_rps: float | None, node: str | None
 ) -> Markup:
     """Latency of one node and the whole fleet's 2xx rate over the load, with rolls and faults marked."""
     end_s = max([duration_s, *(moment.at_s for moment in moments)], default=1.0) or 1.0
@@ -134,7 +135,7 @@ def timeline(
         _line(left, y(v), right, y(v), "grid") + _text(left - 8, y(v) + 4, milliseconds(v), "tick end")
         for v in y.decades()
     ]
-    parts += [_text(left, 12, f"latency per interval, slowest target on {node}", "name")]
+    parts += [_text(left, 12, _latency_caption(moments, node), "name")]
     parts += [
         _text(left, rate_top - 12, "2xx per second, all nodes", "name"),
         _line(left, rate_bottom, right, rate_bottom, "axis"),
@@ -145,11 +146,24 @@ def timeline(
         parts.append(_text(left - 8, y_rate(planned_rps) + 4, f"plan {planned_rps:,.0f}", "tick end"))
     parts += [_text(x(at), rate_bottom + 18, f"{at:,.0f} s", "tick middle") for at in _time_ticks(end_s)]
     parts += [_marks(group, x, latency_top - 14, rate_bottom) for group in _close_together(marks, x)]
-    parts.append(_steps(moments, lambda m: m.max_ns, x, y, "series-max", "max"))
     parts.append(_steps(moments, lambda m: m.p99_ns, x, y, "series-p99", "p99"))
+    parts.append(_steps(moments, lambda m: m.max_ns, x, y, "series-max", "max"))
     parts.append(_steps(moments, lambda m: m.rate_2xx_rps, x, y_rate, "series-rate", "2xx/s"))
-    title = f"Over the load: p99 and maximum latency on {node}, and the rate of 2xx answers of all nodes"
+    where = f" on {node}" if node else ""
+    title = f"Over the load: p99 and maximum latency{where}, and the rate of 2xx answers of all nodes"
     return _svg(WIDTH, rate_bottom + 28, title, parts)
+
+
+def _latency_caption(moments: Sequence[Moment], node: str | None) -> str:
+    """Which target the lines are of: each interval has its own slowest one, and the highest p99 is somebody's."""
+    known = [moment for moment in moments if moment.p99_ns is not None]
+    if node is None or not known:
+        return "latency: not measured"
+    worst = max(known, key=lambda moment: moment.p99_ns or 0.0)
+    names = {moment.target for moment in known}
+    if len(names) == 1:
+        return f"latency of {worst.target} on {node}, per interval"
+    return f"latency on {node} per interval, of its slowest target then (highest p99: {worst.target})"
 
 
 def _steps(
@@ -177,10 +191,12 @@ def _steps(
             for moment, (px, py) in zip(piece, points, strict=True):
                 value = pick(moment) or 0.0
                 words = f"{value:,.1f} per second" if label == "2xx/s" else milliseconds(value)
+                if label != "2xx/s" and moment.target:
+                    words += f", {moment.target}"
                 drawn.append(
-                    Markup(
-                        '<circle cx="{:.1f}" cy="{:.1f}" r="2.4" class="dot {}"><title>{} s: {} {}</title></circle>'
-                    ).format(px, py, name, f"{moment.at_s:.0f}", label, words)
+                    Markup('<path d="{}" class="dot {}"><title>{} s: {} {}</title></path>').format(
+                        _point(px, py, label), name, f"{moment.at_s:.0f}", label, words
+                    )
                 )
     return Markup("").join(drawn)
 
@@ -221,6 +237,15 @@ def _time_ticks(end_s: float) -> list[float]:
         if end_s / step <= 7:
             return [float(step * i) for i in range(int(end_s // step) + 1)]
     return [0.0, end_s]
+
+
+def _point(x: float, y: float, label: str) -> str:
+    """The mark of a measured value: as in the range plot a diamond for p99 and a bar for the maximum, else a dot."""
+    if label == "p99":
+        return f"M{x - 3.6:.1f} {y:.1f} l3.6 -3.6 l3.6 3.6 l-3.6 3.6 z"
+    if label == "max":
+        return f"M{x - 6:.1f} {y - 0.9:.1f} h12 v1.8 h-12 z"
+    return f"M{x - 2.4:.1f} {y:.1f} a2.4 2.4 0 1 0 4.8 0 a2.4 2.4 0 1 0 -4.8 0 z"
 
 
 def _diamond(x: float, y: float) -> str:

@@ -25,9 +25,23 @@ class Facts:
     rolls: list[Row]
     faults: list[Row]
     resources: list[Row]
+    memory: list[Row]
     worst_node: str | None
     timeline: list[Row]
     notes: list[str]
+
+    @property
+    def engines(self) -> dict[str, bool]:
+        """Node → whether its engine returned anything that can be counted, on any target."""
+        found: dict[str, bool] = {}
+        for cell in self.cells:
+            found[cell["node"]] = found.get(cell["node"], False) or cell["http_2xx"] is not None
+        return found
+
+    @property
+    def unreturned(self) -> list[str]:
+        """Nodes of which nothing can be said: no count of theirs is in any figure."""
+        return [node for node, returned in self.engines.items() if not returned]
 
 
 def read_facts(folder: RunFolder) -> Facts:
@@ -38,6 +52,7 @@ def read_facts(folder: RunFolder) -> Facts:
         run = _rows(database, queries["run"])
         worst = max((c for c in cells if c["p99_ns"] is not None), key=lambda c: c["p99_ns"], default=None)
         worst_node = worst["node"] if worst else None
+        timeline = _rows(database, queries["timeline"], node=worst_node or "")
         return Facts(
             run=run[0] if run else {},
             cells=cells,
@@ -47,8 +62,9 @@ def read_facts(folder: RunFolder) -> Facts:
             rolls=_rows(database, queries["rolls"]),
             faults=_rows(database, queries["faults"]),
             resources=_rows(database, queries["resources"]),
-            worst_node=worst_node,
-            timeline=_rows(database, queries["timeline"], node=worst_node) if worst_node else [],
+            memory=_rows(database, queries["memory"]),
+            worst_node=timeline[0]["node"] if timeline else worst_node,
+            timeline=timeline,
             notes=database.quarantined,
         )
 

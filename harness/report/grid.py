@@ -12,6 +12,7 @@ from harness.report.facts import Row
 PASSED = "passed"
 FAILED = "failed"
 LOST = "lost"
+THRESHOLD = "threshold broken"
 DRIVER = "driver"
 REFUSED = "refused"
 NOT_RUN = "not run"
@@ -22,6 +23,7 @@ NOT_MEASURED = "not measured"
 STATES: dict[str, tuple[str, str, str]] = {
     PASSED: ("✓", "good", "every rule holds"),
     FAILED: ("✕", "bad", "a rule was broken, and not by the load generator"),
+    THRESHOLD: ("≠", "bad", "its own value breaks a threshold of the plan"),
     LOST: ("∅", "bad", "the engine of this node went away"),
     DRIVER: ("△", "warn", "the load generator fell short, the mesh is not blamed"),
     REFUSED: ("⊘", "warn", "an engine was full and refused"),
@@ -32,6 +34,7 @@ STATES: dict[str, tuple[str, str, str]] = {
 }
 """State → its symbol, its CSS class, and what it means."""
 
+SHOWN_CLASSES = 3
 Finding = Mapping[str, Any]
 
 
@@ -44,6 +47,11 @@ class Cell:
     numbers: Row
     failures: list[tuple[str, int]]
     rules: list[str]
+
+    @property
+    def most_failures(self) -> list[tuple[str, int]]:
+        """The classes that moved most, as many as a cell has room for."""
+        return sorted(self.failures, key=lambda failure: -failure[1])[:SHOWN_CLASSES]
 
     @property
     def symbol(self) -> str:
@@ -93,6 +101,8 @@ def build_grid(cells: Iterable[Row], failures: Iterable[Row], verdict: Mapping[s
                 _rules(f for f in findings if not f.get("node")),
             )
         own = [finding for finding in findings if finding.get("node") == node]
+        if numbers["breaks_threshold"]:
+            own += [{**finding, "node": node} for finding in findings if finding.get("rule") == "threshold"][:1]
         state = cell_state(own, findings, numbers, graded=name in graded)
         rows[name].cells.append(Cell(node, state, numbers, moved[name, node], _rules(own)))
     for name, target in graded.items():
@@ -115,6 +125,8 @@ def cell_state(own: list[Finding], of_target: list[Finding], numbers: Row, *, gr
         return LOST
     if "refused_at_cap" in rules:
         return REFUSED
+    if rules == {"threshold"}:
+        return THRESHOLD
     if own:
         return DRIVER if all(finding.get("cause") == "driver" for finding in own) else FAILED
     whole_target = {finding.get("rule") for finding in of_target}

@@ -7,9 +7,11 @@ from typing import Any
 
 from harness import __version__
 from harness.files import read_json, sha256_file, utc_stamp, write_atomic
-from harness.report import words
+from harness.history.inventory import drill_of, run_settings
+from harness.report import findings, words
 from harness.report.charts import Mark, Moment, Range, range_plot, timeline
 from harness.report.facts import Facts, Row, read_document, read_facts
+from harness.report.figures import by_kind, tiles
 from harness.report.grid import STATES, GridRow, build_grid
 from harness.runs import RunFolder
 
@@ -38,7 +40,15 @@ def render(folder: RunFolder, verdict: Verdict) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for function in (words.milliseconds, words.count, words.mebibytes, words.cores, words.seconds, words.utc):
+    for function in (
+        words.number,
+        words.milliseconds,
+        words.count,
+        words.mebibytes,
+        words.cores,
+        words.seconds,
+        words.utc,
+    ):
         environment.filters[function.__name__] = function
     return environment.get_template("page.html.j2").render(context(folder, verdict))
 
@@ -47,7 +57,8 @@ def context(folder: RunFolder, verdict: Verdict) -> dict[str, Any]:
     """Everything the template shows."""
     facts = read_facts(folder)
     word = str(verdict.get("verdict") or "NOT GRADED")
-    findings = all_findings(verdict)
+    closed = read_document(folder, folder.closed.name).get("reason") if not verdict else None
+    found = findings.of_verdict(verdict)
     grid = build_grid(facts.cells, facts.failures, verdict)
     marks = happened(facts)
     return {
@@ -55,24 +66,27 @@ def context(folder: RunFolder, verdict: Verdict) -> dict[str, Any]:
         "word": word,
         "symbol": SYMBOL_OF.get(word, "?"),
         "colour": COLOUR_OF.get(word, "warn"),
+        "drill": drill(folder, facts),
         "what": what_ran(folder, facts),
         "line": verdict.get("verdict_line") or verdict_line(word, verdict),
-        "reason": verdict.get("reason"),
-        "next_steps": next_steps(folder.run, word, findings),
+        "reason": verdict.get("reason") or closed,
+        "next_steps": findings.next_steps(folder.run, word, found, closed=closed is not None),
         "tiles": tiles(facts, verdict),
         "about": about(folder, facts),
         "pins": sorted((read_document(folder, "pins.json").get("pins") or {}).items()),
         "grid": grid,
         "nodes": list(dict.fromkeys(cell.node for row in grid for cell in row.cells)),
         "legend": [(state, *said) for state, said in STATES.items()],
-        "findings": findings,
+        "findings": findings.grouped(found),
         "range_plot": ranges(grid),
         "left_out": max(0, len({c["node"] for c in facts.cells}) - PLOTTED_NODES),
         "timeline": over_time(facts, marks),
+        "no_timeline": no_timeline(folder),
+        "unreturned": facts.unreturned,
         "marks": marks,
         "thresholds": facts.thresholds,
         "resources": facts.resources,
-        "kinds": by_kind(facts.resources),
+        "kinds": by_kind(facts),
         "rolls": facts.rolls,
         "zeros": [{**zero, "proves": words.zero_bound(zero["requests"])} for zero in facts.zeros],
         "left_out_files": facts.notes,
@@ -86,7 +100,9 @@ def context(folder: RunFolder, verdict: Verdict) -> dict[str, Any]:
 
 
 def verdict_line(word: str, verdict: Verdict) -> str:
-    """The one line that a grading prints last, from its counts."""
+    """The one line that a grading prints last, from its counts; without a grading there is none."""
+    if not verdict:
+        return ""
     counts = verdict.get("counts") or {}
     numbers = " ".join(
         f"{name}={counts[name]}"
@@ -96,101 +112,39 @@ def verdict_line(word: str, verdict: Verdict) -> str:
     return f"VERDICT {word} {numbers}".rstrip()
 
 
-def all_findings(verdict: Verdict) -> list[Row]:
-    """Run findings first, then the targets' in plan order; what several targets have word for word is one row.
-
-    Each row has ``targets`` (empty: the run itself), ``node``, ``rule``, ``cause``, ``class``, ``count``, ``detail``.
-    """
-    found: list[tuple[str | None, Row]] = [(None, dict(finding)) for finding in verdict.get("run_findings") or []]
-    for target in verdict.get("targets") or []:
-        found += [(target.get("target"), dict(finding)) for finding in target.get("findings") or []]
-    rows: dict[tuple[Any, ...], Row] = {}
-    keys = ("rule", "node", "cause", "class", "count", "detail")
-    for target, finding in found:
-        values = {key: finding.get(key) for key in keys}
-        row = rows.setdefault((target is None, *map(str, values.values())), {"targets": [], **values})
-        if target is not None:
-            row["targets"].append(target)
-    return list(rows.values())
-
-
-def next_steps(run: str, word: str, findings: list[Row]) -> list[str]:
-    """What to do now, a sentence per broken rule in the order they were found."""
-    if word == "PASS":
-        return ["Nothing has to be done. To set it beside other runs: harness sql run-by-run"]
-    if word == "REFUSED":
-        return [
-            f"Nothing was judged: the evidence cannot be graded. Mend or restore what the reason names, "
-            f"then: harness gate {run}"
-        ]
-    if word != "FAIL":
-        return [f"Grade it: harness gate {run}"]
-    nodes: dict[str, set[str]] = {}
-    for finding in findings:
-        nodes.setdefault(str(finding["rule"]), set()).update({finding["node"]} - {None})
-    steps = [words.next_step(rule, names) for rule, names in nodes.items() if rule in words.NEXT_STEP]
-    return steps or [f"Read what the gate says: harness gate {run} --per-node"]
-
-
-def tiles(facts: Facts, verdict: Verdict) -> list[tuple[str, str, str]]:
-    """Name, number and a remark for the figures one looks for first."""
-    seen = [cell["http_2xx"] for cell in facts.cells if cell["http_2xx"] is not None]
-    planned = [cell["planned"] for cell in facts.cells if cell["planned"] is not None]
-    worst = max((c for c in facts.cells if c["p99_ns"] is not None), key=lambda c: c["p99_ns"], default=None)
-    late = max(
-        (c for c in facts.cells if c["send_delay_p99_ns"] is not None),
-        key=lambda c: c["send_delay_p99_ns"],
-        default=None,
-    )
-    classes = sorted({failure["class"] for failure in facts.failures})
-    rolled = sum(1 for roll in facts.rolls if roll["planned"] and roll["outcome"] == "ROLLED")
-    wanted = sum(1 for roll in facts.rolls if roll["planned"])
-    return [
-        (
-            "2xx answers",
-            words.count(sum(seen) if seen else None),
-            f"of {words.count(sum(planned))} planned" if planned else "plan not known",
-        ),
-        (
-            "failure classes",
-            ", ".join(classes) or ("none" if facts.cells else words.NOT_MEASURED),
-            "of the zero-failure set",
-        ),
-        ("lost engines", words.count((verdict.get("counts") or {}).get("lost_backends")), "went away during the load"),
-        ("slowest p99", words.milliseconds(worst["p99_ns"] if worst else None), _where(worst)),
-        ("send delay p99", words.milliseconds(late["send_delay_p99_ns"] if late else None), _where(late)),
-        ("planned rolls", f"{rolled} of {wanted}" if wanted else "none planned", "proxies and targets"),
-    ]
-
-
-def _where(cell: Row | None) -> str:
-    return f"{cell['target']} on {cell['node']}" if cell else "no statistic in the report"
-
-
 def about(folder: RunFolder, facts: Facts) -> list[tuple[str, str]]:
     """What ran, as name and value."""
     document = {**read_document(folder, "run.json"), **{k: v for k, v in facts.run.items() if v is not None}}
     settings = document.get("settings") or {}
     rate = document.get("rate_rps_per_node") or settings.get("rate")
     nodes = document.get("backends") or settings.get("nodes")
+    targets = document.get("targets_planned")
     known = [
         ("profile", document.get("profile")),
         ("fleet", document.get("fleet")),
         (
             "load",
-            f"{words.count(rate)} requests per second and node, {nodes} nodes, "
-            f"{document.get('targets_planned') or '?'} targets"
+            f"{words.count(rate)} requests per second and node, {words.number(nodes, 'node')}, "
+            + (words.number(targets, "target") if targets else "targets not known")
             if rate and nodes
             else None,
         ),
         ("duration", words.duration(document.get("duration_s") or settings.get("duration_s") or None)),
         ("first dispatch", words.utc(document.get("started_at"))),
         ("last answer", words.utc(document.get("ended_at"))),
-        ("faults put in", settings.get("fault") or "none"),
+        ("faults put in", drill(folder, facts) or (drill_of(run_settings(folder)) and "none")),
         ("graded from", document.get("source")),
         ("run created", words.utc(document.get("created_at"))),
     ]
     return [(name, str(value) if value is not None else words.NOT_MEASURED) for name, value in known]
+
+
+def drill(folder: RunFolder, facts: Facts) -> str | None:
+    """The faults that were put in on purpose; None when there were none."""
+    asked = drill_of(run_settings(folder))
+    if asked in (None, "no"):
+        asked = "; ".join(dict.fromkeys(str(fault["detail"]) for fault in facts.faults if fault["detail"])) or None
+    return asked
 
 
 def what_ran(folder: RunFolder, facts: Facts) -> str:
@@ -232,38 +186,26 @@ def happened(facts: Facts) -> list[Mark]:
     ]
 
 
+def no_timeline(folder: RunFolder) -> str:
+    """Why there is no picture over the load."""
+    kept = folder.evidence / "progress.jsonl"
+    if kept.is_file() and kept.stat().st_size:
+        return "Not drawn: no table was made of the progress that was kept; it is in evidence/progress.jsonl."
+    return "Not measured: the run kept no progress."
+
+
 def over_time(facts: Facts, marks: list[Mark]) -> Any:
     """The picture over the load, None without progress rows."""
-    if not facts.timeline or facts.worst_node is None:
+    if not facts.timeline:
         return None
     rate, backends = facts.run.get("rate_rps_per_node"), facts.run.get("backends")
     planned_rps = float(rate * backends) if rate and backends else None
-    moments = [Moment(row["at_s"], row["p99_ns"], row["max_ns"], row["rate_2xx_rps"]) for row in facts.timeline]
+    moments = [
+        Moment(row["at_s"], row["p99_ns"], row["max_ns"], row["rate_2xx_rps"], row["target"]) for row in facts.timeline
+    ]
     return timeline(
         moments, marks, duration_s=facts.run.get("duration_s") or 0.0, planned_rps=planned_rps, node=facts.worst_node
     )
-
-
-def by_kind(resources: list[Row]) -> list[Row]:
-    """The parts of a kind taken together: cores of all, and the most of one. A sum over an unknown part is unknown."""
-    kinds: dict[str, list[Row]] = {}
-    for part in resources:
-        kinds.setdefault(part["kind"] or "–", []).append(part)
-    rows = []
-    for kind, parts in kinds.items():
-        cores = [part["cpu_cores"] for part in parts]
-        memory = [part["rss_max_bytes"] for part in parts]
-        rows.append(
-            {
-                "kind": kind,
-                "parts": len(parts),
-                "cores_all": None if None in cores else sum(cores),
-                "cores_most": max((value for value in cores if value is not None), default=None),
-                "rss_all_bytes": None if None in memory else sum(memory),
-                "rss_most_bytes": max((value for value in memory if value is not None), default=None),
-            }
-        )
-    return rows
 
 
 def receipts(folder: RunFolder) -> list[Row]:

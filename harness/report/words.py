@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 NOT_MEASURED = "not measured"
@@ -18,9 +19,10 @@ NEXT_STEP: dict[str, str] = {
     "off_plan": "The engine of that node ran longer or shorter than planned: was its process frozen or starved of CPU?",
     "pool_size": "Not every node took part: compare engines.tsv with the dispatch list in report.json.",
     "failures": "Read the class in the finding, then access-<node>.log and proxy-<node>.log around its time.",
-    "driver_saturated": "The engine's queue was full: find what stalled (latency below), or raise concurrency.",
+    "driver_saturated": "The engine's queue was full: find what stalled (latency below). If nothing did, the load is "
+    "too much for one engine: raise connections= or stall_budget_s=, lower rate=, or spread it over more nodes=.",
     "in_flight": "Requests had no outcome at the end: look for a stalled server, or raise engine.timeout_s.",
-    "below_plan": "Fewer answers than planned: read the same node's other findings first.",
+    "below_plan": "Fewer answers than planned: read the same node's other findings first, then its latency.",
     "above_plan": "More answers than planned: is something else sending through the same engine?",
     "threshold": "A limit of the plan was passed; the finding shows the value that was seen.",
     "unplanned_target": "The report holds a target outside the plan: report and share table are of two runs.",
@@ -30,15 +32,49 @@ NEXT_STEP: dict[str, str] = {
     "log_skips": "The driver's log says that something was skipped: read the SKIP lines of sortie.log.",
     "no_results": "The execution ended without one result: read sortie.log and the engines' logs.",
     "bad_counters": "A counter is not a whole number: the report was changed or its producer is broken.",
-    "driver_late": "The engine itself sent late: free CPU on its machine or lower the rate, then repeat the run.",
+    "driver_late": "The engine itself sent late: free CPU on its machine or lower rate=, then repeat the run.",
     "churn_incomplete": "Not every planned roll happened: read churn.log, repair the cause and repeat the run.",
 }
 
 
-def next_step(rule: str, nodes: set[str]) -> str:
-    """What to do about a broken rule; where it names one node, with that node's name in the files."""
-    step = NEXT_STEP[rule]
-    return step.replace("<node>", next(iter(nodes))) if len(nodes) == 1 else step
+ANY_RULE = "Read the detail of the finding, and what the gate says of each node: harness gate RUN --per-node"
+"""The advice for a rule that has none of its own here."""
+
+BLAME: dict[str, str] = {
+    "mesh": "the mesh failed this, not the load generator",
+    "driver": "the load generator's fault, the mesh is not blamed",
+    "plan": "the plan is at fault",
+    "evidence": "what was saved is at fault",
+}
+"""Cause of a finding → whom it blames."""
+
+
+def advice(rule: str) -> str:
+    """What to do when a rule is broken."""
+    return NEXT_STEP.get(rule, ANY_RULE)
+
+
+def next_step(rule: str, nodes: Collection[str], causes: Collection[str] = ()) -> str:
+    """What to do about a broken rule and whom it blames; where it names one node, with that node's name in the files.
+
+    ``causes`` are those of all findings of the rule; where they differ, nobody is named.
+    """
+    step = advice(rule)
+    if len(nodes) == 1:
+        step = step.replace("<node>", next(iter(nodes)))
+    blame = BLAME.get(next(iter(causes))) if len(causes) == 1 else None
+    return f"{rule} ({blame}): {step}" if blame else f"{rule}: {step}"
+
+
+def number(value: int, noun: str) -> str:
+    """``1 line``, ``2 lines``: a count with its noun."""
+    return f"{value:,} {noun}" if value == 1 else f"{value:,} {noun}s"
+
+
+def shortened(items: Sequence[str], most: int = 3) -> str:
+    """The first few of a list, and how many more there are."""
+    more = len(items) - most
+    return ", ".join(items[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def milliseconds(value_ns: float | None) -> str:
@@ -102,7 +138,7 @@ def zero_bound(trials: int | None) -> str:
     if trials is None:
         return NOT_MEASURED
     if trials < 30:
-        return f"nothing: {trials} requests are too few"
+        return f"nothing: {number(trials, 'request')} {'is' if trials == 1 else 'are'} too few"
     exponent = math.floor(math.log10(3 / trials))
     mantissa = math.ceil(3 / trials / 10.0**exponent * 10) / 10  # upwards: a bound may be loose, never too tight
     return f"below {mantissa:.1f} × 10{superscript(exponent)} of requests, with 95 % confidence"

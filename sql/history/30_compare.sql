@@ -1,7 +1,7 @@
 -- query: compare
 -- asks: How does a run stand beside another, target by target, and are the two alike enough to be compared?
 -- params: run base
--- unlike names what differs between the two plans; where it is not NULL, the ratio is not a regression or a gain.
+-- unlike names what differs between the two runs; where it is not NULL, the ratio is not a regression or a gain.
 WITH
 this AS (SELECT * FROM runs WHERE run = $run),
 other AS (SELECT * FROM runs WHERE run = $base),
@@ -17,7 +17,9 @@ unlike AS (
             END,
         CASE WHEN this.backends <> other.backends THEN 'backends ' || this.backends || ' and ' || other.backends END,
         CASE WHEN (SELECT shares FROM shares WHERE run = $run) IS DISTINCT FROM (SELECT shares FROM shares WHERE run = $base)
-            THEN 'targets or their shares' END
+            THEN 'targets or their shares' END,
+        (SELECT string_agg(run || ' is a drill', '; ' ORDER BY run)
+            FROM settings WHERE run IN ($run, $base) AND key = 'fault' AND value <> '')
     ), '') AS unlike
     FROM this CROSS JOIN other
 ),

@@ -1,6 +1,7 @@
 -- query: resources
 -- asks: How many CPU cores and how much memory did engines, proxies, targets and the driver of each run use?
 -- params: run=
+-- rss_mib_all is the highest sum at one moment; a sum of each part's own highest would be of no moment at all.
 -- cpu_s grows per process. A process that was there at the part's first sample counts from that sample on; one that
 -- came later (a roll) counts whole. The time is the part's, from its first sample to its last.
 WITH
@@ -25,15 +26,18 @@ parts AS (
         max(rss_bytes) AS rss_bytes
     FROM placed
     GROUP BY run, kind, name
-)
+),
+looks AS (SELECT run, kind, "at", sum(rss_bytes) AS rss_bytes FROM resources GROUP BY run, kind, "at"),
+peaks AS (SELECT run, kind, max(rss_bytes) AS rss_bytes FROM looks GROUP BY run, kind)
 SELECT
     run,
     kind,
     count(*) AS parts,
     round(sum(cpu_cores), 4) AS cpu_cores_all,
     round(max(cpu_cores), 4) AS cpu_cores_most,
-    round(sum(rss_bytes) / 1048576.0, 1) AS rss_mib_all,
-    round(max(rss_bytes) / 1048576.0, 1) AS rss_mib_most
+    round(any_value(peaks.rss_bytes) / 1048576.0, 1) AS rss_mib_all,
+    round(max(parts.rss_bytes) / 1048576.0, 1) AS rss_mib_most
 FROM parts
+JOIN peaks USING (run, kind)
 GROUP BY run, kind
 ORDER BY run DESC, kind

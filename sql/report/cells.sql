@@ -1,5 +1,5 @@
 -- query: cells
--- asks: What did every node send every target, in how much time, and how late?
+-- asks: What did every node send every target, in how much time, how late, and within which thresholds?
 SELECT
     plan_targets.target,
     cells.node,
@@ -12,7 +12,8 @@ SELECT
     cells.p50_ns,
     cells.p99_ns,
     cells.max_ns,
-    cells.send_delay_p99_ns
+    cells.send_delay_p99_ns,
+    cells.breaks_threshold
 FROM cells
 JOIN plan_targets USING (run, target_no)
 JOIN runs USING (run)

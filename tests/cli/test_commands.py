@@ -23,8 +23,13 @@ NODES = ("node-a", "node-b")
 
 
 def index(folder: RunFolder, refused: str | None = None) -> None:
+    """What the stages save and tables leave beside the tables: sealed evidence, and the index that names it."""
+    folder.evidence.mkdir(exist_ok=True)
+    (folder.evidence / "report.json").write_text("{}")
+    folder.sums.write_text(f"{sha256_file(folder.evidence / 'report.json')}  report.json\n")
     tables = {path.stem: {"rows": 1, "sha256": sha256_file(path)} for path in folder.tables.glob("*.parquet")}
-    write_json(folder.tables / "index.json", {"schema": 1, "run": folder.run, "refused": refused, "tables": tables})
+    document = {"schema": 1, "run": folder.run, "refused": refused, "tables": tables}
+    write_json(folder.tables / "index.json", {**document, "sums_sha256": sha256_file(folder.sums)})
 
 
 @pytest.fixture
@@ -52,6 +57,7 @@ def say(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
 def test_gate_prints_the_lines_and_exits_by_the_verdict(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, output, _ = say(capsys, "gate", "quick-1")
     assert code == 0
+    assert output.splitlines()[-2].startswith("SOAK UNPROVEN prober=absent")
     assert output.splitlines()[-1].startswith("VERDICT PASS targets=2 passed=2 failed=0")
     code, output, _ = say(capsys, "gate", "bad-1", "--per-node")
     assert code == 1
@@ -133,10 +139,35 @@ def test_runs_lists_state_and_verdict(runs: Path, capsys: pytest.CaptureFixture[
 def test_an_empty_folder_says_what_makes_a_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HARNESS_RUNS", str(tmp_path / "none"))
+    """The folder that is there by default need not exist: the first run makes it."""
+    monkeypatch.delenv("HARNESS_RUNS", raising=False)
+    monkeypatch.chdir(tmp_path)
     code, output, _ = say(capsys, "runs")
     assert code == 0 and "./doit soak" in output
     assert json.loads(say(capsys, "runs", "--json")[1]) == {"schema": 1, "runs": []}
+
+
+@pytest.mark.parametrize("words", [["runs"], ["runs", "--json"], ["sql", "run-by-run"], ["gate", "quick-1"]])
+@pytest.mark.parametrize("named_by", ["--runs", "HARNESS_RUNS"])
+def test_a_runs_folder_that_was_named_and_is_not_there_is_a_usage_error(
+    words: list[str],
+    named_by: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nowhere = str(tmp_path / "none")
+    monkeypatch.setenv("HARNESS_RUNS", nowhere if named_by == "HARNESS_RUNS" else str(tmp_path))
+    code, output, error = say(capsys, *words, *(["--runs", nowhere] if named_by == "--runs" else []))
+    assert (code, output) == (3, "") and f"{named_by} names {nowhere}" in error and error.count("\n") == 1
+
+
+def test_runs_marks_a_drill(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made.put_fault(RunFolder(runs / "bad-1"), "kill-engine node-b at 3s")
+    (runs / "empty-1").mkdir()
+    drills = {run["run"]: run["drill"] for run in json.loads(say(capsys, "runs", "--json")[1])["runs"]}
+    assert drills == {"quick-1": "no", "bad-1": "kill-engine node-b at 3s", "empty-1": None}
+    assert "kill-engine node-b at 3s" in say(capsys, "runs")[1]
 
 
 # sql
@@ -171,6 +202,24 @@ def test_sql_names_and_lists_its_questions(runs: Path, capsys: pytest.CaptureFix
     }
     code, output, _ = say(capsys, "sql", "slowest", "--param", "limit=1", "--format", "csv")
     assert code == 0 and len(output.splitlines()) == 2
+
+
+def test_sql_lists_the_columns_of_a_table_and_of_a_view(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    columns = json.loads(say(capsys, "sql", "--list", "counters", "--json")[1])["columns"]
+    assert columns[-1] == {"name": "value", "type": "bigint", "about": "NULL: not a whole number"}
+    for name in ("cells", "verdicts", "settings"):
+        code, output, _ = say(capsys, "sql", "--list", name)
+        assert code == 0 and output.splitlines()[4].split()[0] == "run"
+    assert "SELECT" in say(capsys, "sql", "--list", "slowest")[1]
+    code, output, error = say(capsys, "sql", "--list", "nope")
+    assert (code, output) == (3, "") and "no table or question named nope" in error
+
+
+def test_sql_lists_headers_whole_and_says_how_to_join(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = say(capsys, "sql", "--list")[1]
+    described = next(line for line in output.splitlines() if line.startswith("target_states"))
+    assert described.endswith(".") and "planned_2xx" in described  # its header goes on over two lines
+    assert "JOIN executions USING (run, exec_no)" in output
 
 
 @pytest.mark.parametrize(
@@ -226,6 +275,15 @@ def test_explain_says_what_a_rule_asserts(capsys: pytest.CaptureFixture[str]) ->
     assert code == 0 and "within 5 %" in output and "28_off_plan.sql" in output
     assert "SELECT" in say(capsys, "explain", "off_plan", "--sql")[1]
     assert json.loads(say(capsys, "explain", "off_plan", "--json")[1])["rule"] == "off_plan"
+
+
+def test_a_rule_without_advice_of_its_own_has_the_general_one(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from harness.report import words
+
+    monkeypatch.delitem(words.NEXT_STEP, "off_plan")
+    assert words.ANY_RULE in say(capsys, "explain", "off_plan")[1]
 
 
 def test_explain_lists_every_rule_and_helps_with_a_typo(capsys: pytest.CaptureFixture[str]) -> None:

@@ -79,7 +79,9 @@ def test_a_driver_that_died_ends_the_watch(folder: RunFolder, capsys: pytest.Cap
     child.wait()
     write_json(folder.load_json, {**identity.to_json(), "ends_unix_s": time.time() + 60})
     assert main(["watch", "quick-1"]) == 0
-    assert "ended without a report" in capsys.readouterr().out
+    output = capsys.readouterr().out
+    assert "ended without a report" in output and str(folder.evidence) in output
+    assert "a new run is needed" in output and "harness gate" not in output
 
 
 def test_it_gives_up_when_the_time_is_up(folder: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:

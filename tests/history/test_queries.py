@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ from hypothesis import strategies as st
 from harness.errors import UsageError
 from harness.history.database import ask, open_database, run_roots
 from harness.history.queries import named_queries, parse_query
+from harness.runs import RunFolder
 from tests.report import made
 
 NODES = ("node-a", "node-b")
+COLUMNS = ("verdict", "sent_by_returned", "planned", "http_2xx", "failures", "lost_backends")
 
 
 def answer(runs: Path, name: str, **given: str) -> list[dict[str, Any]]:
@@ -31,13 +34,7 @@ def runs(tmp_path: Path) -> Path:
     clean = made.clean_tables({"svc-1": 9, "uds-echo": 3}, NODES)
     made.save_run(tmp_path, "quick-1", clean, made.verdict_of(clean, "quick-1"))
     bad = made.clean_tables({"svc-1": 9, "uds-echo": 3}, NODES, slow=2.0)
-    for backend in bad["backends"]:
-        if backend["node"] == "node-b":
-            backend.update(returned=False, in_error=True, error="gone", released_requests=None)
-    for name in ("counters", "statistics"):
-        bad[name] = [row for row in bad[name] if row["node"] != "node-b"]
-    for execution in bad["executions"]:
-        execution["total_http_2xx"] //= 2
+    made.lose(bad, "node-b")
     place = {"exec_no": 1, "backend_no": 1, "backend": "127.0.1.1:7000", "node": "node-a"}
     bad["counters"].append({**place, "counter": "benchmark.http_5xx", "value": 12})
     lost = [made.finding("svc-1", "node-b", "lost_backend", "driver")]
@@ -48,14 +45,82 @@ def runs(tmp_path: Path) -> Path:
 def test_run_by_run_is_the_table_that_people_make_by_hand(runs: Path) -> None:
     rows = {row["run"]: row for row in answer(runs, "run-by-run")}
     clean, bad = rows["quick-1"], rows["quick-2"]
-    assert [clean[key] for key in ("verdict", "sent", "planned", "http_2xx", "failures", "lost_backends")] == [
+    assert [clean[key] for key in COLUMNS] == [
         "PASS", 1440, 1440, 1440, "none", 0,
     ]  # fmt: skip
-    assert [bad[key] for key in ("verdict", "sent", "planned", "http_2xx", "failures", "lost_backends")] == [
-        "FAIL", 732, 1440, 720, "http_5xx 12", 1,
+    assert [bad[key] for key in COLUMNS] == [
+        "FAIL", 732, 1440, 720, "http_5xx 12 (1 engine lost)", 1,
     ]  # fmt: skip
     assert clean["dispatched"] == made.T0.replace(tzinfo=None)
     assert bad["worst_p99_ms"] > clean["worst_p50_ms"]
+
+
+@pytest.mark.parametrize(
+    ("lost", "failures"),
+    [
+        ((), "none"),
+        (("node-a",), "none (1 engine lost)"),
+        (("node-a", "node-b"), "none (2 engines lost)"),
+        (("node-a", "node-b", "node-c"), "not measured"),
+    ],
+)
+def test_no_failure_is_said_only_of_what_was_measured(tmp_path: Path, lost: tuple[str, ...], failures: str) -> None:
+    tables = made.lose(made.clean_tables({"svc-1": 9}, ("node-a", "node-b", "node-c")), *lost)
+    made.save_run(tmp_path, "quick-1", tables, None)
+    (row,) = answer(tmp_path, "run-by-run")
+    assert (row["failures"], row["lost_backends"]) == (failures, len(lost))
+
+
+def test_engines_that_returned_nothing_and_are_not_called_lost_leave_failures_unmeasured(tmp_path: Path) -> None:
+    tables = made.lose(made.clean_tables({"svc-1": 9, "echo": 9}, NODES), "node-a")
+    for backend in tables["backends"]:
+        backend["in_error"] = False
+    made.save_run(tmp_path, "quick-1", tables, None)
+    assert answer(tmp_path, "run-by-run")[0]["failures"] == "none (2 of 4 cells not measured)"
+
+
+def test_a_run_without_one_execution_is_not_measured_throughout(tmp_path: Path) -> None:
+    tables = made.clean_tables({"svc-1": 9}, NODES)
+    for name in ("executions", "backends", "counters", "statistics", "thresholds"):
+        tables[name] = []
+    made.save_run(tmp_path, "quick-1", tables, None)
+    (row,) = answer(tmp_path, "run-by-run")
+    assert (row["failures"], row["sent_by_returned"], row["lost_backends"]) == ("not measured", None, None)
+
+
+def test_a_drill_is_named_run_by_run_and_in_a_comparison(runs: Path) -> None:
+    made.put_fault(RunFolder(runs / "quick-2"), "freeze proxy node-b at 3s for 3s")
+    assert {row["run"]: row["drill"] for row in answer(runs, "run-by-run")} == {
+        "quick-1": "no",
+        "quick-2": "freeze proxy node-b at 3s for 3s",
+    }
+    assert {row["unlike"] for row in answer(runs, "compare", run="quick-2", base="quick-1")} == {"quick-2 is a drill"}
+
+
+def test_latency_names_the_target_of_every_statistic(runs: Path) -> None:
+    rows = answer(runs, "latency", run="quick-1", statistic="latency_2xx")
+    assert [(row["target"], row["node"]) for row in rows] == [
+        (target, node) for target in ("svc-1", "uds-echo") for node in NODES
+    ]
+    assert len(answer(runs, "latency", run="quick-1")) == 8
+
+
+def test_memory_of_all_is_the_highest_sum_at_one_moment(tmp_path: Path) -> None:
+    """Two proxies whose highest moments differ: 100 and 10, then 10 and 100, were never 200 together."""
+    tables = made.clean_tables({"svc-1": 9}, NODES)
+    first, second = made.T0, made.T0 + timedelta(seconds=5)
+    tables["resources"] = [
+        {"at": at, "name": name, "kind": "proxy", "node": None, "pid": pid, "cpu_s": 1.0, "rss_bytes": mib * 2**20}
+        for at, name, pid, mib in (
+            (first, "proxy-node-a", 1, 100),
+            (first, "proxy-node-b", 2, 10),
+            (second, "proxy-node-a", 1, 10),
+            (second, "proxy-node-b", 2, 100),
+        )
+    ]
+    made.save_run(tmp_path, "quick-1", tables, None)
+    (row,) = answer(tmp_path, "resources")
+    assert (row["rss_mib_all"], row["rss_mib_most"]) == (110, 100)
 
 
 def test_a_run_that_was_never_graded_is_listed_without_a_verdict(runs: Path) -> None:
@@ -114,6 +179,12 @@ def test_an_undeclared_and_a_missing_parameter_are_refused() -> None:
         compare.bind({"rnu": "x"})
     with pytest.raises(UsageError, match="needs --param base="):
         compare.bind({"run": "x"})
+
+
+def test_a_header_line_goes_on_where_it_is_indented() -> None:
+    assert parse_query("-- query: q\n-- asks: One\n--       thing?\n-- a word\n--   apart\nSELECT 1", "q.sql").asks == (
+        "One thing?"
+    )
 
 
 def test_a_header_is_read_whole_and_ends_with_the_comments() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -326,3 +327,23 @@ def save_run(runs: Path, run: str, tables: Tables, verdict: Row | None) -> RunFo
         folder.verdicts.mkdir()
         write_json(folder.verdicts / "000001-20261008T101700000Z.json", verdict)
     return folder
+
+
+def put_fault(folder: RunFolder, fault: str) -> None:
+    """Make a saved run a drill."""
+    document = json.loads(folder.run_json.read_text())
+    write_json(folder.run_json, {**document, "settings": {**document["settings"], "fault": fault}})
+
+
+def lose(tables: Tables, *nodes: str) -> Tables:
+    """Make these nodes lost: in error on every target, and nothing of theirs in the report."""
+    for backend in tables["backends"]:
+        if backend["node"] in nodes:
+            backend.update(returned=False, in_error=True, error="gone", released_requests=None)
+    for name in ("counters", "statistics"):
+        tables[name] = [row for row in tables[name] if row["node"] not in nodes]
+    for execution in tables["executions"]:
+        execution["total_http_2xx"] = (
+            execution["total_http_2xx"] * (len(tables["plan_nodes"]) - len(nodes)) // len(tables["plan_nodes"])
+        )
+    return tables

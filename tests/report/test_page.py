@@ -80,17 +80,15 @@ def test_a_pass_says_what_passed_and_what_its_zeros_prove(tmp_path: Path, clean:
 
 
 def test_a_lost_node_is_lost_on_every_target_and_unmeasured(tmp_path: Path, clean: made.Tables) -> None:
-    for backend in clean["backends"]:
-        if backend["node"] == "node-b":
-            backend.update(returned=False, in_error=True, error="gone", released_requests=None)
-    for name in ("counters", "statistics"):
-        clean[name] = [row for row in clean[name] if row["node"] != "node-b"]
+    made.lose(clean, "node-b")
     lost = [made.finding(target, "node-b", "lost_backend", "driver", detail="gone") for target in ("svc-1", "uds-echo")]
     page = page_of(tmp_path, clean, made.verdict_of(clean, "quick-1", "FAIL", findings=lost))
     cell = page.row("svc-1 FAIL")[2]
     assert cell.startswith("∅ lost 2xx not measured latency not measured send delay not measured")
     assert page.row("svc-1 FAIL")[1].startswith("✓ passed 540")
-    assert page.row("svc-1 , uds-echo")[1:4] == ["node-b", "lost_backend", "driver"]  # one row for both targets
+    assert page.row("lost_backend") == ["lost_backend", "driver", "svc-1 , uds-echo", "node-b", "gone"]
+    assert "none seen" in page.text and "1 of 2" in page.text and "node-b not counted" in page.text
+    assert "because their engines returned nothing: node-b" in page.text
     assert "engine-node-b.log" in page.text
 
 
@@ -199,3 +197,78 @@ def test_a_fault_is_placed_at_its_second_of_the_load(tmp_path: Path, clean: made
     clean["events"].append({**fault, "detail": "FAULT kill-engine node-b at 20s : begins"})
     page = page_of(tmp_path, clean, made.verdict_of(clean, "quick-1"))
     assert "20 s: FAULT kill-engine node-b at 20s : begins" in page.text
+
+
+def test_where_no_engine_returned_nothing_reads_as_zero_or_none(tmp_path: Path, clean: made.Tables) -> None:
+    made.lose(clean, "node-a", "node-b")
+    page = page_of(tmp_path, clean, made.verdict_of(clean, "quick-1", "FAIL"))
+    assert page.row("http_5xx")[1:] == ["not measured"] * 3
+    assert "failure classes not measured" in page.text and "engines that returned 0 of 2" in page.text
+    assert "2xx per second" in page.text  # the progress that was kept is drawn all the same
+
+
+def test_a_node_whose_own_value_breaks_a_threshold_is_not_called_passed(tmp_path: Path, clean: made.Tables) -> None:
+    place = {"exec_no": 1, "threshold_no": 1, "backend": "x"}
+    clean["threshold_actuals"] = [
+        {**place, "backend_no": 1, "node": "node-a", "actual": "4ms", "holds": True},
+        {**place, "backend_no": 2, "node": "node-b", "actual": "2s", "holds": False},
+    ]
+    broken = [made.finding("svc-1", None, "threshold", detail="latency_2xx.p99 < 500ms on [node-b=2s]")]
+    page = page_of(tmp_path, clean, made.verdict_of(clean, "quick-1", "FAIL", findings=broken))
+    assert page.row("svc-1 FAIL")[1].startswith("✓ passed")
+    assert page.row("svc-1 FAIL")[2].startswith("≠ threshold broken 540 of 540")
+    assert page.row("uds-echo PASS")[2].startswith("✓ passed")
+    assert page.row("threshold")[3] == "node-b"
+
+
+def test_nodes_of_one_rule_and_target_share_a_row_and_its_sum(tmp_path: Path, clean: made.Tables) -> None:
+    findings = [
+        made.finding("svc-1", node, "failures", "mesh", "http_5xx", count, f"http_5xx=24 [{node}={count}]")
+        for node, count in (("node-a", 10), ("node-b", 14))
+    ]
+    page = page_of(tmp_path, clean, made.verdict_of(clean, "quick-1", "FAIL", findings=findings))
+    assert page.row("failures") == ["failures", "mesh", "svc-1", "node-a, node-b", "http_5xx=24 [node-a=10 node-b=14]"]
+
+
+def test_many_classes_are_counted_the_worst_named_and_the_rest_folded(tmp_path: Path, clean: made.Tables) -> None:
+    place = {"exec_no": 1, "backend_no": 2, "backend": "127.0.1.2:7000", "node": "node-b"}
+    classes = [f"stream_resets_{number}" for number in range(19)]
+    clean["counters"] += [
+        {**place, "counter": f"benchmark.{name}", "value": number + 1} for number, name in enumerate(classes)
+    ]
+    findings = [
+        made.finding("svc-1", "node-b", "failures", "mesh", name, 1, f"{name}=1 [node-b=1]") for name in classes
+    ]
+    page = page_of(tmp_path, clean, made.verdict_of(clean, "quick-1", "FAIL", findings=findings))
+    most = "stream_resets_18, stream_resets_17, stream_resets_16"
+    assert f"failure classes 19 {most} and 16 more" in page.text
+    assert "stream_resets_18 19 stream_resets_17 18 stream_resets_16 17 and 16 more" in page.row("svc-1 FAIL")[2]
+    assert "and 15 more" in page.row("failures")[4]
+
+
+def test_a_drill_says_so_before_its_verdict(tmp_path: Path, clean: made.Tables) -> None:
+    verdict = made.verdict_of(clean, "quick-1")
+    folder = made.save_run(tmp_path, "quick-1", clean, verdict)
+    assert "DRILL" not in Page(render(folder, verdict)).text
+    made.put_fault(folder, "freeze proxy node-b at 3s for 3s")
+    text = Page(render(folder, verdict)).text
+    assert text.index("DRILL") < text.index("✓ PASS") and "(freeze proxy node-b at 3s for 3s)" in text
+
+
+def test_a_closed_run_has_its_reason_and_what_was_kept(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "quick-1")
+    folder.evidence.mkdir(parents=True)
+    folder.closed.write_text('{"reason": "the load ended without a report"}')
+    (folder.evidence / "progress.jsonl").write_text("{}\n")
+    text = Page(render(folder, {})).text
+    assert "Reason: the load ended without a report" in text and "a new run is needed" in text
+    assert "evidence/progress.jsonl" in text and "kept no progress" not in text and "none planned" not in text
+
+
+def test_the_timeline_names_the_target_that_it_shows(tmp_path: Path, clean: made.Tables) -> None:
+    for row in clean["progress"]:
+        row["p99_ns"] = 10**9 if (row["node"], row["label"]) == ("node-b", "mesh/uds-echo") else 10**6
+    for row in clean["statistics"]:
+        row["p99"] = 1e9 if row["node"] == "node-b" else 1e6
+    page = page_of(tmp_path, clean, made.verdict_of(clean, "quick-1"))
+    assert "latency of uds-echo on node-b, per interval" in page.text

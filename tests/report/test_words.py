@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 from hypothesis import given
@@ -66,7 +67,30 @@ def test_a_next_step_names_the_one_node_it_is_about() -> None:
     assert "engine-<node>.log" in words.next_step("lost_backend", {"node-a", "node-b"})
 
 
-def test_every_rule_of_the_gate_has_a_next_step() -> None:
+def test_a_next_step_says_whom_the_findings_blame_when_they_agree() -> None:
+    assert words.next_step("below_plan", set(), {"mesh"}).startswith("below_plan (the mesh failed this")
+    assert "mesh" in words.next_step("below_plan", set(), {"driver"}).split(":")[0]
+    assert words.next_step("below_plan", set(), {"mesh", "driver"}).startswith("below_plan: ")
+
+
+def test_every_rule_of_the_gate_has_advice_of_its_own() -> None:
     from harness.gate.load import load_gates
 
     assert {gate.rule for gate in load_gates()} <= set(words.NEXT_STEP)
+
+
+def test_advice_names_only_settings_that_exist() -> None:
+    from harness.settings import BY_KEY
+
+    named = {key for advice in words.NEXT_STEP.values() for key in re.findall(r"\b([a-z_.]+)=", advice)}
+    assert named and named <= set(BY_KEY)
+
+
+@pytest.mark.parametrize(("value", "said"), [(0, "0 lines"), (1, "1 line"), (2000, "2,000 lines")])
+def test_a_count_agrees_with_its_noun(value: int, said: str) -> None:
+    assert words.number(value, "line") == said
+
+
+def test_a_long_list_is_cut_and_says_so() -> None:
+    assert words.shortened(["a", "b", "c"]) == "a, b, c"
+    assert words.shortened(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
