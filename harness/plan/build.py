@@ -35,7 +35,7 @@ def node_names(count: int) -> list[str]:
 
 def build_plan(settings: Settings) -> Planned:
     """Everything a run promises, worked out before anything is started. Raises PlanError."""
-    from harness.sortie.thresholds import parse_threshold
+    from harness.sortie.thresholds import check_known, parse_threshold
 
     _check_settings(settings)
     profile = schedules.read_schedule(schedules.profile_file(settings.profile))
@@ -53,7 +53,7 @@ def build_plan(settings: Settings) -> Planned:
     )
     extra = tuple(text.strip() for text in settings.thresholds.split(";") if text.strip())
     for text in extra:
-        parse_threshold(text)
+        check_known(parse_threshold(text))
     floor = shares.floor_rps(targets, backends=settings.nodes, floor_pct=settings.floor_pct)
     plan = Plan(
         scenario=SCENARIO,

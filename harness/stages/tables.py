@@ -9,14 +9,17 @@ from typing import Any
 from harness.errors import EvidenceError
 from harness.files import sha256_file, write_json
 from harness.graph import receipts
+from harness.graph.receipts import PROJECT
 from harness.runs import RunFolder
 
 
 def reads(folder: RunFolder) -> list[Path]:
-    """Every saved file, so that one changed byte is noticed."""
+    """Every saved file, so that one changed byte is noticed, and the code that makes tables of them."""
+    code = sorted((PROJECT / "harness" / "store").glob("*.py"))
     if not folder.evidence.is_dir():
-        return [folder.sums]
-    return sorted(path for path in folder.evidence.iterdir() if path.is_file() and not path.name.startswith("."))
+        return [folder.sums, *code]
+    saved = (path for path in folder.evidence.iterdir() if path.is_file() and not path.name.startswith("."))
+    return [*sorted(saved), *code]
 
 
 def makes(folder: RunFolder) -> list[Path]:
