@@ -53,13 +53,11 @@ def test_what_cannot_be_done_is_refused_with_exit_3_and_nothing_written(
     assert [path.name for path in doit.runs.glob("*")] in ([], [lock.LOCK])
 
 
-@pytest.mark.parametrize(
-    "url", ["http://google.com/", "http://10.0.0.1/", "http://localhost/", "http://[x/", "http://a.internal.org/"]
-)
-def test_a_target_that_looks_like_a_real_host_is_refused(doit: Doit, tmp_path: Path, url: str) -> None:
+@pytest.mark.parametrize("host", ["example.com", "10.0.0.1", "localhost", "[x", "a.internal.org"])
+def test_a_target_that_looks_like_a_real_host_is_refused(doit: Doit, tmp_path: Path, host: str) -> None:
     """The embedded fleet answers for every target itself: its verdict must not be taken for one of another host."""
     targets = tmp_path / "t.tsv"
-    targets.write_text(f"alpha {url} 1\n")
+    targets.write_text(f"alpha http://{host}/ 1\n")
     code, output = doit("soak", targets=str(targets), rate="4")
     assert code == 3, output
     assert "fleet=local answers for 'alpha' with a server of its own, so the host in" in output
