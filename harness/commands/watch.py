@@ -79,10 +79,9 @@ def load_word(folder: RunFolder) -> str:
 def _afterwards(folder: RunFolder, word: str) -> str:
     if word == "ended":
         return f"; `harness gate {folder.run}` grades what was saved."
+    kept = "is" if folder.evidence.is_dir() else f"will be, after `./doit soak run={folder.run}`,"
     return (
-        f": there is no report, so nothing can be graded. What was kept is in {folder.evidence}"
-        f"{'' if folder.saved.exists() else f' once `./doit soak run={folder.run}` has saved it'}; "
-        "a new run is needed: ./doit soak"
+        f", so nothing can be graded. What was kept {kept} in {folder.evidence}, and a new run is needed: ./doit soak"
     )
 
 

@@ -41,6 +41,7 @@ def render(folder: RunFolder, verdict: Verdict) -> str:
         lstrip_blocks=True,
     )
     for function in (
+        breakable,
         words.number,
         words.milliseconds,
         words.count,
@@ -51,6 +52,13 @@ def render(folder: RunFolder, verdict: Verdict) -> str:
     ):
         environment.filters[function.__name__] = function
     return environment.get_template("page.html.j2").render(context(folder, verdict))
+
+
+def breakable(text: str) -> Any:
+    """``text`` for a narrow place: a name may be broken after an underscore, and nowhere else."""
+    from markupsafe import Markup, escape
+
+    return Markup("_<wbr>").join(escape(part) for part in text.split("_"))
 
 
 def context(folder: RunFolder, verdict: Verdict) -> dict[str, Any]:

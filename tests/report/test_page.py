@@ -26,7 +26,7 @@ class Page(HTMLParser):
         self.words: list[str] = []
         self.rows: list[list[str]] = []
         self._open: list[str] = []
-        self.feed(text)
+        self.feed(text.replace("<wbr>", ""))  # a place to break a line is no space
         assert self._open == [], self._open
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
