@@ -18,7 +18,7 @@ def progress_line(folder: RunFolder) -> str:
     """``progress_text`` of a run's live files."""
     rolls = read_schedule_tsv(folder.schedule) if folder.schedule.exists() else ()
     try:
-        return progress_text(read_object(folder.progress_json), read_object(folder.load_json), rolls)
+        return progress_text(read_object(folder.progress_json), read_object(folder.load_json), rolls, _nodes(folder))
     except (KeyError, TypeError, ValueError):
         return "the counts cannot be read"
 
@@ -32,8 +32,18 @@ def read_object(path: Path) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def progress_text(progress: dict[str, Any], load: dict[str, Any], rolls: tuple[Roll, ...]) -> str:
-    """The live line: 2xx of plan, failures by class, time left, next roll. For looking; nothing is graded by it."""
+def _nodes(folder: RunFolder) -> dict[str, str]:
+    """Address → node, as engines.tsv has it; empty where there is none yet."""
+    if not folder.engines.exists():
+        return {}
+    rows = (line.split("\t") for line in folder.engines.read_text(encoding="utf-8").splitlines())
+    return {row[0]: row[1] for row in rows if len(row) >= 2}
+
+
+def progress_text(
+    progress: dict[str, Any], load: dict[str, Any], rolls: tuple[Roll, ...], nodes: dict[str, str] | None = None
+) -> str:
+    """The live line: 2xx of plan, failures by class, time left, next roll, engines that say nothing."""
     if "planned" not in progress:
         return "waiting for the first counts"
     duration_s = float(progress["duration_s"])
@@ -47,7 +57,7 @@ def progress_text(progress: dict[str, Any], load: dict[str, Any], rolls: tuple[R
     ]
     since_start_s = time.time() - load.get("start_unix_ns", 0) / 1e9
     silent = [
-        f"{name} silent for {state['silent_s']:.0f} s"
+        f"{(nodes or {}).get(name.rpartition(':')[0], name)} silent for {state['silent_s']:.0f} s"
         for name, state in progress.get("backends", {}).items()
         if state.get("silent_s") and state["silent_s"] > SILENT_S
     ]

@@ -49,6 +49,7 @@ def test_a_line_tells_time_answers_failures_and_silence() -> None:
         " 20%  3,590 of 18,000 2xx  http_5xx=10  0:48 left  next roll target svc-1 in 0:08  "
         "127.0.1.2:7000 silent for 31 s"
     )
+    assert progress_text(SEEN, load, (), {"127.0.1.2": "node-b"}).endswith("0:48 left  node-b silent for 31 s")
     assert progress_text({}, {}, ()) == "waiting for the first counts"
 
 
