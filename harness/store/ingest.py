@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,12 @@ from harness.files import fsync_folder, sha256_file
 from harness.runs import SAVED, SUMS
 from harness.sortie.names import COUNTERS
 from harness.store import readers, side_rows
+from harness.store.own_run import RUN_JSON, OwnRun, read_own
 from harness.store.parquet import Row, write_table
 from harness.store.report_rows import Source, choose_source, report_rows
 from harness.store.schemas import SCHEMA_VERSION, TABLES
 
 SCENARIO = "mesh"
-DEFAULT_FLOOR_PCT = 99
 SUM_LINE = re.compile(r"([0-9a-f]{64}) [ *]([^\n]+)")
 NOT_SUMMED = frozenset({SUMS, SAVED})
 
@@ -32,12 +31,13 @@ def build_tables(
 
     Returns table name → ``{"rows": int, "sha256": hex}``; the same evidence always gives the same bytes. With
     ``stream`` the results stream of a run without report is read. Raises EvidenceError (or ReportFormatError), one
-    sentence with the file's name, when the evidence was changed since it was saved or is not what it should be;
-    ``tables`` is then as it was. Raises OSError when the disk is full.
+    sentence with the file's name, when the evidence was changed since it was saved, is another run's or is not what it
+    should be; ``tables`` is then as it was. Raises OSError when the disk is full.
     """
     sources = _digests(evidence)
+    own = read_own(evidence, run=run, digests=sources)
     source = choose_source(evidence, stream=stream)
-    rows = _all_rows(evidence, source, scenario)
+    rows = _all_rows(evidence, own, source, scenario)
     fresh = tables.with_name(f".{tables.name}.{os.getpid()}.new")
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
@@ -62,58 +62,87 @@ def build_tables(
 def verify_sums(evidence: Path) -> dict[str, str]:
     """File name → SHA-256 of everything that ``SHA256SUMS`` lists, each file read and compared.
 
-    Empty when there is no such list (evidence that was saved elsewhere). Raises EvidenceError naming the file that
-    is absent, was changed, or was added to the evidence after it was summed.
+    Empty when there is no such list, which only evidence that was saved elsewhere may lack: where a ``run.json`` is,
+    it must be there. Raises EvidenceError naming what is absent, was changed, is no regular file (it is then never
+    opened), or stands in the evidence without being listed, hidden files, folders and links included.
     """
-    listing = evidence / SUMS
-    if not listing.exists():
+    entries = _entries(evidence)
+    if not entries.get(SUMS, True):
+        raise EvidenceError(f"{SUMS} is no regular file")
+    if SUMS not in entries and RUN_JSON not in entries:
         return {}
+    sums = _listed(evidence / SUMS) if SUMS in entries else {}
+    if not sums and RUN_JSON in entries:
+        state = "lists nothing" if SUMS in entries else "is not there"
+        raise EvidenceError(f"{SUMS} {state}, so nothing says that the evidence is what was saved; put the list back")
+    for name, expected in sums.items():
+        if not entries.get(name, True):
+            raise EvidenceError(f"{_name(name)} is listed in {SUMS} and is no regular file")
+        try:
+            actual = sha256_file(evidence / name)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise EvidenceError(f"{_name(name)} is listed in {SUMS} and cannot be read ({reason})") from error
+        if actual != expected:
+            raise EvidenceError(f"{_name(name)} was changed since it was saved: its SHA-256 is not the one in {SUMS}")
+    if added := sorted(entries.keys() - sums.keys() - NOT_SUMMED):
+        raise EvidenceError(f"{_name(added[0])} is in the evidence and not in {SUMS}, so it was added after saving")
+    if not entries.get(SAVED, True):
+        raise EvidenceError(f"{SAVED} is no regular file")
+    return sums
+
+
+def _entries(evidence: Path) -> dict[str, bool]:
+    """Everything in the folder, hidden or not → whether it is a regular file; a link is none, wherever it leads."""
+    if evidence.is_symlink():
+        raise EvidenceError(f"{evidence.name} is a symbolic link; the evidence of a run stands in the run's own folder")
+    try:
+        with os.scandir(evidence) as found:
+            return {entry.name: entry.is_file(follow_symlinks=False) for entry in found}
+    except OSError as error:
+        raise EvidenceError(f"the folder {evidence.name} cannot be read ({error.strerror}); save the run") from error
+
+
+def _listed(listing: Path) -> dict[str, str]:
+    """Name → digest as the list says. Raises EvidenceError for a line that is none, or names a file again."""
     sums: dict[str, str] = {}
     for number, line in readers.lines_of(readers.read_text(listing)):
         match = SUM_LINE.fullmatch(line)
         if match is None or "/" in match[2] or match[2] in ("..", "."):
             raise EvidenceError(f"{listing.name}:{number} is not 'sha256  name'")
+        if match[2] in sums:
+            raise EvidenceError(f"{listing.name}:{number} lists {_name(match[2])} a second time")
         sums[match[2]] = match[1]
-    for name, expected in sums.items():
-        try:
-            actual = sha256_file(evidence / name)
-        except OSError as error:
-            raise EvidenceError(f"{name} is listed in SHA256SUMS and cannot be read ({error.strerror})") from error
-        if actual != expected:
-            raise EvidenceError(f"{name} was changed since it was saved: its SHA-256 is not the one in SHA256SUMS")
-    added = sorted({path.name for path in evidence.iterdir() if path.is_file()} - set(sums) - NOT_SUMMED)
-    if added:
-        raise EvidenceError(f"{added[0]} is in the evidence and not in SHA256SUMS, so it was added after saving")
     return sums
 
 
+def _name(name: str) -> str:
+    """A file's name for a sentence: names may hold line ends, and bytes that are no text."""
+    return readers.one_line(readers.text(name) or "")
+
+
 def _digests(evidence: Path) -> dict[str, str]:
-    if not evidence.is_dir():
-        raise EvidenceError(f"{evidence.name} is no folder; save the run first")
+    """Name → SHA-256 of every file. Without a list, from elsewhere, folders are left out and the rest must be files."""
+    if sums := verify_sums(evidence):
+        return sums
+    entries = sorted(_entries(evidence).items())
+    for name, is_file in entries:
+        if not is_file and ((evidence / name).is_symlink() or not (evidence / name).is_dir()):
+            raise EvidenceError(f"{_name(name)} is no regular file")
     try:
-        return verify_sums(evidence) or {
-            path.name: sha256_file(path) for path in sorted(evidence.iterdir()) if path.is_file()
-        }
+        return {name: sha256_file(evidence / name) for name, is_file in entries if is_file}
     except OSError as error:
         raise EvidenceError(f"the evidence cannot be read ({error.strerror or error}: {error.filename})") from error
 
 
-@dataclass(frozen=True)
-class _Settings:
-    """What run.json says, where the run is one of ours; all None where it is not."""
-
-    about: Mapping[str, Any]
-    settings: Mapping[str, Any]
-
-
-def _all_rows(evidence: Path, source: Source, scenario: str) -> dict[str, Iterable[Row]]:
+def _all_rows(evidence: Path, own: OwnRun, source: Source, scenario: str) -> dict[str, Iterable[Row]]:
     env = readers.read_env(evidence / "run.env")
     shares = readers.read_shares(evidence / "shares.tsv")
     engines = readers.read_engines(evidence / "engines.tsv") if (evidence / "engines.tsv").exists() else []
     nodes = {engine.ip: engine.node for engine in engines}
     schedule = evidence / "schedule.tsv"
     rolls = readers.read_schedule(schedule) if schedule.exists() else []
-    thresholds = planned_thresholds(evidence / "plan.yaml")
+    thresholds = planned_thresholds(evidence / "plan.yaml", must_parse=own.plan_is_known)
     planned = {
         "nodes_listed": len(engines),
         "targets_planned": len(shares),
@@ -132,7 +161,7 @@ def _all_rows(evidence: Path, source: Source, scenario: str) -> dict[str, Iterab
         for number, share in enumerate(shares, start=1)
     ]
     return {
-        "runs": [_run_row(evidence, env, source) | planned],
+        "runs": [_run_row(evidence, own, env, source) | planned],
         "plan_targets": targets,
         "plan_nodes": [
             {"node_no": number, "ip": engine.ip, "node": engine.node, "engine": engine.name}
@@ -159,8 +188,7 @@ def _all_rows(evidence: Path, source: Source, scenario: str) -> dict[str, Iterab
     }
 
 
-def _run_row(evidence: Path, env: Mapping[str, str], source: Source) -> dict[str, Any]:
-    own = _own(evidence / "run.json")
+def _run_row(evidence: Path, own: OwnRun, env: Mapping[str, str], source: Source) -> dict[str, Any]:
     log = evidence / "sortie.log"
     seen = readers.read_driver_log(log) if log.exists() else readers.DriverLog(0, None, None)
     duration_s = env.get("DURATION_S", "")
@@ -182,34 +210,27 @@ def _run_row(evidence: Path, env: Mapping[str, str], source: Source) -> dict[str
         "log_not_run": seen.not_run,
         "schedule_present": (evidence / "schedule.tsv").exists(),
         "churn_log_present": (evidence / "churn.log").exists(),
-        "floor_pct": readers.whole(own.settings.get("floor_pct")) or DEFAULT_FLOOR_PCT,
-        "max_send_delay_ms": readers.finite(own.settings.get("engine.max_send_delay_ms")),
+        "floor_pct": own.floor_pct,
+        "max_send_delay_ms": own.max_send_delay_ms,
     }
 
 
-def _own(path: Path) -> _Settings:
-    if not path.exists():
-        return _Settings({}, {})
-    about = readers.read_document(path)
-    settings = about.get("settings", {}) if isinstance(about, dict) else None
-    if not isinstance(settings, dict):
-        raise EvidenceError(f"{path.name} is not the description of a run")
-    return _Settings(about, settings)
-
-
-def planned_thresholds(path: Path) -> list[str]:
+def planned_thresholds(path: Path, *, must_parse: bool = False) -> list[str]:
     """The thresholds that the plan states, in its order, each once; none when there is no plan or it cannot be read.
 
     A plan that a template engine of someone else wrote need not be YAML that we read; the share table is the plan
-    that is graded, and these are held against the report only where they are known.
+    that is graded, and these are held against the report only where they are known. With ``must_parse``, for a plan of
+    ours, what cannot be read raises EvidenceError: its thresholds would be dropped in silence.
     """
     import yaml
 
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError, RecursionError):
-        return []
+        document = None
     if not isinstance(document, dict):
+        if must_parse:
+            raise EvidenceError(f"{path.name} is not a plan that can be read, so its thresholds are not known")
         return []
     found = _texts(document.get("thresholds"))
     scenarios = document.get("scenarios")
