@@ -21,23 +21,36 @@ def grade_run(folder: RunFolder) -> tuple[Verdict, Path]:
     """
     try:
         index = read_json(folder.tables_index)
-        refused, tables, sums = index["refused"], index["tables"], index["sums_sha256"]
+        run, refused, tables, sums = index["run"], index["refused"], index["tables"], index["sums_sha256"]
     except (OSError, ValueError, KeyError, TypeError):
         raise EvidenceError(
             f"run {folder.run} has no tables to grade; `./doit tables:{folder.run}` makes them from its evidence",
             run=folder.run,
         ) from None
-    verdict = _grade(folder, tables, sums) if refused is None else Verdict.refused(folder.run, str(refused))
+    verdict = _grade(folder, run, tables, sums) if refused is None else Verdict.refused(folder.run, str(refused))
     return verdict, append(folder.verdicts, verdict, sha256_file(folder.tables_index))
 
 
-def _grade(folder: RunFolder, tables: Any, sums: Any) -> Verdict:
+def _grade(folder: RunFolder, run: Any, tables: Any, sums: Any) -> Verdict:
     try:
+        check_run(folder, run, folder.tables_index.name)
         check_evidence(folder, sums)
         check_tables(folder, tables)
-        return grade(folder.tables)
+        verdict = grade(folder.tables)
+        check_run(folder, verdict.run, "tables")
     except EvidenceError as error:
         return Verdict.refused(folder.run, error.message)
+    return verdict
+
+
+def check_run(folder: RunFolder, run: Any, source: str) -> None:
+    """Raise EvidenceError unless ``run``, as ``source`` names it, is the run of this folder."""
+    if run != folder.run:
+        raise EvidenceError(
+            f"{source} is of run {ascii(run)[:80]}, and the folder of run {folder.run!r}; "
+            f"`./doit tables:{folder.run}` makes the tables from the evidence that is here",
+            run=folder.run,
+        )
 
 
 def check_evidence(folder: RunFolder, sums_sha256: Any) -> None:

@@ -1,26 +1,29 @@
-"""Verdicts on disk: one file per grading, its name sorts by time, none is ever written over."""
+"""Verdicts on disk: one file per grading, numbered in order, sealed, none ever written over."""
 
 from __future__ import annotations
 
 import json
 import re
+import stat
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from harness.errors import EvidenceError
-from harness.files import fsync_folder, read_json, utc_stamp, write_atomic
+from harness.files import fsync_folder, read_json, sha256_text, utc_stamp, write_atomic
 from harness.gate.text import render
 from harness.gate.verdict import Verdict
 
-NAME = re.compile(r"(\d{6})-\d{8}T\d{9}Z\.json")
+NAME = re.compile(r"([0-9]{6}|[1-9][0-9]{6,})-[0-9]{8}T[0-9]{9}Z\.json")
+SEAL = "seal"
 
 
 def append(verdicts: Path, verdict: Verdict, tables_digest: str) -> Path:
     """Store a grading and return its file.
 
     Beside the verdict's own JSON it holds ``graded_at``, ``tables_sha256``, ``verdict_line`` and ``lines``, so that a
-    verdict can be repeated without grading. Raises OSError when the disk is full; nothing half is left then.
+    verdict can be repeated without grading, and what ``sealed`` adds. Raises OSError when the disk is full; nothing
+    half is left then.
     """
     verdicts.mkdir(parents=True, exist_ok=True)
     now = utc_stamp()
@@ -31,47 +34,79 @@ def append(verdicts: Path, verdict: Verdict, tables_digest: str) -> Path:
         "verdict_line": lines[-1],
         "lines": lines,
     }
-    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    stamp = re.sub(r"[-:.]", "", now)
+    while not (path := _stored_under(_last_number(verdicts) + 1, stamp, document, verdicts)):
+        pass
+    fsync_folder(verdicts)
+    return path
+
+
+def _stored_under(number: int, stamp: str, document: dict[str, Any], verdicts: Path) -> Path | None:
+    """Write the document under a number, None where it is taken: a link then fails, a rename would write it over."""
+    path = verdicts / f"{number:06d}-{stamp}.json"
     whole = verdicts / f".{uuid4().hex}.whole"
-    write_atomic(whole, text)
+    text = json.dumps(sealed(document, path.name), indent=2, ensure_ascii=False, allow_nan=False)
+    write_atomic(whole, text + "\n")
     try:
-        return _link_under_next_name(whole, verdicts, re.sub(r"[-:.]", "", now))
+        path.hardlink_to(whole)
+    except FileExistsError:
+        return None
     finally:
         whole.unlink(missing_ok=True)
+    return path
 
 
-def _link_under_next_name(whole: Path, verdicts: Path, stamp: str) -> Path:
-    """Give the finished file the next free number: a link fails where a name is taken, a rename would write it over."""
-    while True:
-        path = verdicts / f"{_last_number(verdicts) + 1:06d}-{stamp}.json"
-        try:
-            path.hardlink_to(whole)
-        except FileExistsError:
-            continue
-        fsync_folder(verdicts)
-        return path
+def sealed(document: dict[str, Any], file: str) -> dict[str, Any]:
+    """The document with the name of its ``file`` and, as ``seal``, the SHA-256 of all else in it as canonical JSON.
+
+    The seal shows a document that was changed, and the name one that was copied to where a newer one would stand.
+    """
+    content = {**document, "file": file}
+    return {**content, SEAL: _seal(content)}
+
+
+def _seal(content: dict[str, Any]) -> str:
+    """SHA-256 of the JSON with sorted keys and no space between."""
+    return sha256_text(json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False))
 
 
 def _last_number(verdicts: Path) -> int:
-    return max((int(match[1]) for path in verdicts.iterdir() if (match := NAME.fullmatch(path.name))), default=0)
+    return max((_number(path) for path in stored(verdicts)), default=0)
+
+
+def _number(path: Path) -> int:
+    return int(path.name.partition("-")[0])
 
 
 def stored(verdicts: Path) -> list[Path]:
-    """Every grading's file, oldest first."""
+    """Every grading's file, oldest first, whatever is in it."""
     if not verdicts.is_dir():
         return []
-    return sorted(path for path in verdicts.iterdir() if NAME.fullmatch(path.name))
+    found = (path for path in verdicts.iterdir() if NAME.fullmatch(path.name))
+    return sorted(found, key=lambda path: (_number(path), path.name))
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The grading in a file. Raises EvidenceError when it is none, or is not what was stored under this name."""
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise EvidenceError(f"{path.name} is no regular file, so it is no verdict; remove it and grade again")
+        document = read_json(path)
+        content = {key: value for key, value in document.items() if key != SEAL}
+        whole = document.get(SEAL) == _seal(content)
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
+        raise EvidenceError(f"{path.name} cannot be read as a verdict; grade again") from error
+    if not whole or "verdict" not in content:
+        raise EvidenceError(f"{path.name} was changed after it was stored; grade again")
+    if content.get("file") != path.name:
+        raise EvidenceError(f"{path.name} is a copy of an earlier verdict under a new name; grade again")
+    return content
 
 
 def latest(verdicts: Path) -> dict[str, Any] | None:
-    """The newest grading, None when there is none. Raises EvidenceError when its file was damaged."""
+    """The newest grading by its number, None when there is none.
+
+    Raises EvidenceError when its file was damaged or planted: an earlier one never silently takes its place.
+    """
     found = stored(verdicts)
-    if not found:
-        return None
-    try:
-        document = read_json(found[-1])
-    except (OSError, ValueError) as error:
-        raise EvidenceError(f"{found[-1].name} cannot be read; remove it and grade again") from error
-    if not isinstance(document, dict) or "verdict" not in document:
-        raise EvidenceError(f"{found[-1].name} is no verdict; remove it and grade again")
-    return document
+    return read(found[-1]) if found else None

@@ -11,14 +11,17 @@ from harness.files import read_json
 from harness.processes import Identity, alive
 from harness.runs import RESERVED, RUN_ID, RunFolder
 
+DAMAGED = "DAMAGED"
+
 
 @dataclass(frozen=True)
 class RunState:
     """One line of ``harness runs``.
 
     ``state`` is ``created`` (nothing was started), the fleet's own word (``starting``, ``ready``, ``stopped`` …),
-    ``loading``, ``load ended``, ``saved``, ``graded``, ``closed`` or ``unreadable``. ``drill`` is the fault that was
-    put in on purpose, ``no`` where there was none. None is not known.
+    ``loading``, ``load ended``, ``saved``, ``graded``, ``closed`` or ``unreadable``. ``verdict`` is ``DAMAGED`` where
+    the newest one is not what was stored; ``reason`` then says which. ``drill`` is the fault that was put in on
+    purpose, ``no`` where there was none. None is not known.
     """
 
     run: str
@@ -79,13 +82,20 @@ def drill_of(settings: dict[str, Any] | None) -> str | None:
 
 
 def newest_verdict(folder: RunFolder) -> dict[str, Any] | None:
-    """The last grading's document; None when the run was never graded, or when that document was damaged."""
+    """The last grading's document; None when the run was never graded.
+
+    One that was damaged, planted or is another run's is not believed and not passed over: the document then holds only
+    ``verdict`` (``DAMAGED``) and ``reason``.
+    """
     from harness.gate.store import latest
 
     try:
-        return latest(folder.verdicts)
-    except EvidenceError:
-        return None
+        document = latest(folder.verdicts)
+        if document is not None and document.get("run") != folder.run:
+            raise EvidenceError("the newest verdict in this folder is of another run; grade again")
+    except (EvidenceError, OSError) as error:
+        return {"verdict": DAMAGED, "reason": str(error)}
+    return document
 
 
 def _state(folder: RunFolder, *, graded: bool) -> str:

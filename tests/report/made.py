@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.files import write_json
+from harness.gate import store
 from harness.runs import RunFolder
 from harness.store.parquet import write_table
 from harness.store.schemas import TABLES
@@ -325,7 +326,8 @@ def save_run(runs: Path, run: str, tables: Tables, verdict: Row | None) -> RunFo
         )
     if verdict is not None:
         folder.verdicts.mkdir()
-        write_json(folder.verdicts / "000001-20261008T101700000Z.json", verdict)
+        path = folder.verdicts / "000001-20261008T101700000Z.json"
+        write_json(path, store.sealed(verdict, path.name))
     return folder
 
 
