@@ -94,6 +94,13 @@ def _notes(summary: Summary) -> Iterator[str]:
     if summary.totals_differ:
         yield f"totals of the report are not the sum of its results: {', '.join(summary.totals_differ)}"
     yield _send_delay(summary)
+    blind = [str(target["target"]) for target in summary.targets if _should_have_delay(target)]
+    if blind and run["max_send_delay_ms"] is not None:
+        yield f"send delay not measured although this engine measures it: {', '.join(blind)}"
+
+
+def _should_have_delay(target: Record) -> bool:
+    return bool(target["own_engine"]) and target["send_delay_p99_ns"] is None
 
 
 def _send_delay(summary: Summary) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,10 +11,13 @@ from typing import Any
 from harness.errors import EvidenceError, ReportFormatError
 from harness.sortie.thresholds import PER_BACKEND, split_actual
 from harness.store.readers import finite, json_lines, moment, one_line, read_document, text, whole
+from harness.store.side_rows import OUTCOMES_THAT_FAILED
 
 Row = dict[str, Any]
 Json = Mapping[str, Any]
 
+# Each request that was released is counted in exactly one of these.
+OUTCOMES = ("benchmark.http_1xx", "benchmark.http_2xx", "benchmark.http_3xx", *OUTCOMES_THAT_FAILED)
 STATISTIC_NUMBERS = ("mean", "pstdev", "min", "max", "p50", "p90", "p99")
 
 
@@ -132,8 +136,10 @@ class _Execution:
             if not isinstance(address, str) or not address:
                 raise self.refuse("a dispatched backend is not an address")
             self.backend(address)["dispatched"] = True
-        for result in self.objects(value, "results", "backend"):
+        results = self.objects(value, "results", "backend")
+        for result in results:
             self.result(result)
+        self.rows.executions[-1]["contradiction"] = contradiction(value, results)
         for entry in self.objects(value, "backend_errors", "backend"):
             row = self.free(str(entry["backend"]), "in_error")
             row |= {"error": self.text(entry, "error"), "error_refused": self.text(entry, "refused")}
@@ -174,6 +180,9 @@ class _Execution:
         own = result.get("harness")
         if isinstance(own, dict):
             row |= {"planned_requests": whole(own.get("planned")), "released_requests": whole(own.get("released"))}
+            counts, released = _counts(counters), row["released_requests"]
+            if released is not None and (outcomes := sum(counts.get(name, 0) for name in OUTCOMES)) > released:
+                row["bad_counters"] = f"{outcomes} outcomes of {released} released requests"
         place = {key: row[key] for key in ("exec_no", "backend_no", "backend", "node")}
         for name, raw in counters.items() if isinstance(counters, dict) else ():
             number = whole(raw)
@@ -254,6 +263,35 @@ class _Execution:
             if not isinstance(entry, dict) or not isinstance(entry.get(name), str) or not entry[name]:
                 raise self.refuse(f"an entry of {key} has no {name}")
         return found
+
+
+def contradiction(value: Json, results: list[Json]) -> str | None:
+    """The first counter of ``failures`` or ``totals`` that the results of an execution do not bear out, in words.
+
+    Both repeat what stands in the results, and rules judge the results alone: a failure that stands only in the copy
+    would be seen by nobody. A counter that the copy leaves out says nothing.
+    """
+    told: dict[str, Counter[str]] = {}
+    for result in results:
+        told.setdefault(result["backend"], Counter()).update(_counts(result.get("counters")))
+    failures = value.get("failures")
+    for entry in failures if isinstance(failures, list) else ():
+        if not isinstance(entry, dict) or not isinstance(backend := entry.get("backend"), str):
+            continue
+        for name, count in _counts(entry.get("counters")).items():
+            if count != (found := told.get(backend, Counter())[name]):
+                return one_line(f"failures has {name}={count} on {backend}, its result has {found}")
+    sums = sum(told.values(), Counter())
+    for name, count in _counts(value.get("totals")).items():
+        if count != sums[name]:
+            return one_line(f"totals has {name}={count}, its results have {sums[name]}")
+    return None
+
+
+def _counts(counters: object) -> dict[str, int]:
+    """The counters that are counts."""
+    entries = counters.items() if isinstance(counters, dict) else ()
+    return {name: number for name, raw in entries if (number := whole(raw)) is not None}
 
 
 def _without_port(backend: str) -> str:

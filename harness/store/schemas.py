@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 TYPES = frozenset({"text", "int64", "double", "bool", "timestamp"})
 
@@ -135,6 +135,7 @@ TABLES: dict[str, Table] = {
             has_refused_key bool!
             error           text
             total_http_2xx  int64
+            contradiction   text       where failures or totals say what its results do not; NULL: nowhere
             """,
         ),
         _table(

@@ -1,6 +1,7 @@
 -- gate: bad_counters
--- asserts: Every counter of every result is a whole number from 0 to 2^63.
--- cause: evidence; what is no count cannot be graded
+-- asserts: Every counter of every result is a whole number from 0 to 2^63, and a result counts no more outcomes than the
+--          requests that its engine says it released.
+-- cause: evidence; what cannot be a count cannot be graded
 -- items: target
 -- needs: cells
 WITH bad AS (
@@ -14,6 +15,6 @@ SELECT
     'counters' AS item,
     judge(state, told IS NOT NULL) AS verdict,
     'evidence' AS cause,
-    'counters that are no counts (' || told || ')' AS lead
+    'counters that cannot be counts (' || told || ')' AS lead
 FROM target_states
 LEFT JOIN bad USING (target_no)

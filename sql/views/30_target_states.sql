@@ -36,6 +36,7 @@ SELECT
     dispatched,
     dispatched_distinct,
     total_http_2xx,
+    contradiction,
     plan_targets.rate_rps::DOUBLE * coalesce(duration_ms, 0)::DOUBLE / 1000 AS planned_2xx
 FROM plan_targets
 LEFT JOIN found USING (run, label)

@@ -1,4 +1,5 @@
 -- about: One row per planned target: what is printed beside its verdict. Latency is the worst backend's, never a mean.
+--        own_engine: a result has the counts that only an engine of this harness makes.
 WITH seen AS (
     SELECT
         run,
@@ -10,7 +11,8 @@ WITH seen AS (
         max(p50_ns) AS p50_ns,
         max(p99_ns) AS p99_ns,
         max(max_ns) AS max_ns,
-        max(send_delay_p99_ns) AS send_delay_p99_ns
+        max(send_delay_p99_ns) AS send_delay_p99_ns,
+        bool_or(returned AND released_requests IS NOT NULL) AS own_engine
     FROM cells
     GROUP BY run, target_no
 )
@@ -30,6 +32,7 @@ SELECT
     p99_ns,
     max_ns,
     send_delay_p99_ns,
+    coalesce(own_engine, false) AS own_engine,
     state = 'graded' AND total_http_2xx <> http_2xx AS totals_differ
 FROM target_states
 JOIN runs USING (run)

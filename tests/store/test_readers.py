@@ -72,7 +72,7 @@ SCALARS = st.one_of(
 KEYS = st.sampled_from(
     ["label", "backend", "counters", "statistics", "benchmark.http_2xx", "error", "refused", "results", "backends",
      "expr", "thresholds", "backend_errors", "pass", "not_run", "started_at", "elapsed_ms", "duration_ms", "totals",
-     "p99", "unit"]
+     "p99", "unit", "failures", "harness", "released"]
 )  # fmt: skip
 TREES = st.recursive(
     SCALARS,
