@@ -142,7 +142,7 @@ def _all_rows(evidence: Path, own: OwnRun, source: Source, scenario: str) -> dic
     nodes = {engine.ip: engine.node for engine in engines}
     schedule = evidence / "schedule.tsv"
     rolls = readers.read_schedule(schedule) if schedule.exists() else []
-    thresholds = planned_thresholds(evidence / "plan.yaml", must_parse=own.plan_is_known)
+    thresholds = planned_thresholds(evidence / "plan.yaml")
     planned = {
         "nodes_listed": len(engines),
         "targets_planned": len(shares),
@@ -215,22 +215,20 @@ def _run_row(evidence: Path, own: OwnRun, env: Mapping[str, str], source: Source
     }
 
 
-def planned_thresholds(path: Path, *, must_parse: bool = False) -> list[str]:
+def planned_thresholds(path: Path) -> list[str]:
     """The thresholds that the plan states, in its order, each once; none when there is no plan or it cannot be read.
 
     A plan that a template engine of someone else wrote need not be YAML that we read; the share table is the plan
-    that is graded, and these are held against the report only where they are known. With ``must_parse``, for a plan of
-    ours, what cannot be read raises EvidenceError: its thresholds would be dropped in silence.
+    that is graded, and these are held against the report only where they are known. A plan of ours that cannot be read
+    was refused before (``read_own``).
     """
     import yaml
 
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError, RecursionError):
-        document = None
+        return []
     if not isinstance(document, dict):
-        if must_parse:
-            raise EvidenceError(f"{path.name} is not a plan that can be read, so its thresholds are not known")
         return []
     found = _texts(document.get("thresholds"))
     scenarios = document.get("scenarios")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.errors import EvidenceError
+from harness.errors import EvidenceError, PlanError
 from harness.files import sha256_text
 from harness.store import readers
 
@@ -59,7 +59,8 @@ def read_own(evidence: Path, *, run: str, digests: Mapping[str, str]) -> OwnRun:
     """Read run.json, where the evidence holds one, and hold the evidence against it.
 
     ``run`` is the run whose tables are made; ``digests`` maps the names of the evidence's files to their SHA-256.
-    Raises EvidenceError when the evidence is another run's, or its plan or schedule is not the one it was made with.
+    Raises EvidenceError when the evidence is another run's, or its plan, share table, schedule, number of backends or
+    duration is not the one it was made with.
     """
     if RUN_JSON not in digests:
         return OwnRun({}, {})
@@ -77,13 +78,29 @@ def read_own(evidence: Path, *, run: str, digests: Mapping[str, str]) -> OwnRun:
                 f"{file} says {key}={_said(named)}, and the run is {run!r}: this is the evidence of another run"
             )
     if own.plan_is_known:
-        _hold_plan(own, env, digests)
+        _hold_plan(own, evidence, digests)
+        _hold_schedule(own, digests)
+        _hold_env(own, env)
     return own
 
 
-def _hold_plan(own: OwnRun, env: Mapping[str, str], digests: Mapping[str, str]) -> None:
+def _hold_plan(own: OwnRun, evidence: Path, digests: Mapping[str, str]) -> None:
+    """The plan is the one of run.json, and the share table, by which targets are graded, is made from it."""
+    from harness.plan.sortie_yaml import read_plan
+
     if digests["plan.yaml"] != own.about.get("plan_sha256"):
         raise EvidenceError(f"plan.yaml is not the plan of this run: its SHA-256 is not plan_sha256 of {RUN_JSON}")
+    try:
+        plan = read_plan(evidence / "plan.yaml")
+    except PlanError as error:
+        raise EvidenceError(f"plan.yaml is not a plan that can be read ({readers.one_line(error.message)})") from error
+    shares = readers.read_shares(evidence / "shares.tsv")
+    planned = [(target.name, target.rate_rps, target.url) for target in plan.targets]
+    if [(share.target, share.rate_rps, share.url) for share in shares] != planned:
+        raise EvidenceError("shares.tsv is not the share table of plan.yaml: targets, rates or URLs differ")
+
+
+def _hold_schedule(own: OwnRun, digests: Mapping[str, str]) -> None:
     schedule = own.about.get("schedule_sha256")
     if schedule == NO_SCHEDULE and "schedule.tsv" in digests:
         raise EvidenceError(f"schedule.tsv is in the evidence, and by {RUN_JSON} this run was planned without rolls")
@@ -93,10 +110,15 @@ def _hold_plan(own: OwnRun, env: Mapping[str, str], digests: Mapping[str, str]) 
         raise EvidenceError(
             f"schedule.tsv is not the schedule of this run: its SHA-256 is not schedule_sha256 of {RUN_JSON}"
         )
-    planned, ran = own.settings.get("duration_s"), env.get("DURATION_S")
-    # 0 stands for the duration of the profile
-    if planned not in (None, 0) and ran is not None and ran != str(planned):
-        raise EvidenceError(f"run.env says DURATION_S={_said(ran)}, and {RUN_JSON} says duration_s={_said(planned)}")
+
+
+def _hold_env(own: OwnRun, env: Mapping[str, str]) -> None:
+    """run.env was written at the end from what run.json held at the start."""
+    for key, setting in (("BACKENDS", "nodes"), ("DURATION_S", "duration_s")):
+        planned, ran = own.settings.get(setting), env.get(key)
+        # a duration of 0 stands for the one of the profile
+        if planned not in (None, 0) and ran is not None and ran != str(planned):
+            raise EvidenceError(f"run.env says {key}={_said(ran)}, and {RUN_JSON} says {setting}={_said(planned)}")
 
 
 def _said(value: object) -> str:

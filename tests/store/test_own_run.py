@@ -13,11 +13,33 @@ from typing import Any
 import pytest
 
 from harness.errors import EvidenceError
+from harness.plan.model import Plan, PlannedTarget
+from harness.plan.sortie_yaml import render_plan
 from harness.store.ingest import build_tables, verify_sums
 
 CASES = Path(__file__).parent.parent / "cases" / "gate"
 RUN = "quick-1"
-PLAN = "version: v1\nthresholds:\n  - counter:benchmark.http_5xx == 0\n"
+
+
+def plan_of(shares: str, threshold: str = "counter:benchmark.http_5xx == 0") -> str:
+    """The plan whose share table this is."""
+    rows = [line.split("\t") for line in shares.splitlines()]
+    targets = tuple(PlannedTarget(name, url, int(rate)) for name, rate, url in rows)
+    plan = Plan(
+        scenario="mesh",
+        pool="nodes",
+        dns="nodes.fleet.internal:8443",
+        rate_rps=sum(target.rate_rps for target in targets),
+        duration_s=120,
+        concurrency=1,
+        max_pending=None,
+        connections=None,
+        timeout_s=None,
+        headers=(),
+        targets=targets,
+        thresholds=(threshold,),
+    )
+    return render_plan(plan)
 
 
 def digest(text: str) -> str:
@@ -48,7 +70,8 @@ def evidence(tmp_path: Path) -> Path:
     folder = tmp_path / "evidence"
     shutil.copytree(CASES / "churn-complete", folder, ignore=shutil.ignore_patterns("expected.*"))
     (folder / "run.env").write_text(f"RUN_TAG={RUN}\nMODE=quick\nBACKENDS=2\nDURATION_S=120\n")
-    (folder / "plan.yaml").write_text(PLAN)
+    plan = plan_of((folder / "shares.tsv").read_text())
+    (folder / "plan.yaml").write_text(plan)
     (folder / "load.json").write_text("{}\n")
     (folder / "pins.json").write_text("{}\n")
     (folder / "sortie.log").write_text("PASS  2/2 executions passed\n")
@@ -56,8 +79,8 @@ def evidence(tmp_path: Path) -> Path:
         "schema": 1,
         "run": RUN,
         "kind": "soak",
-        "settings": {"floor_pct": 98, "duration_s": 120, "engine.max_send_delay_ms": 25},
-        "plan_sha256": digest(PLAN),
+        "settings": {"nodes": 2, "floor_pct": 98, "duration_s": 120, "engine.max_send_delay_ms": 25},
+        "plan_sha256": digest(plan),
         "schedule_sha256": digest((folder / "schedule.tsv").read_text()),
     }
     (folder / "run.json").write_text(json.dumps(about))
@@ -191,10 +214,11 @@ def test_what_every_run_has_is_required(name: str, evidence: Path, refused: Call
 
 def test_plan_and_schedule_are_the_ones_that_were_run(evidence: Path, refused: Callable[..., str]) -> None:
     """By the digests that run.json took before anything was started."""
-    (evidence / "plan.yaml").write_text(PLAN.replace("5xx", "4xx"))
+    plan = (evidence / "plan.yaml").read_text()
+    (evidence / "plan.yaml").write_text(plan.replace("5xx", "4xx"))
     sum_up(evidence)
     assert "plan_sha256" in refused()
-    (evidence / "plan.yaml").write_text(PLAN)
+    (evidence / "plan.yaml").write_text(plan)
     schedule = (evidence / "schedule.tsv").read_text()
     (evidence / "schedule.tsv").write_text(schedule.split("\n", 1)[1])
     sum_up(evidence)
@@ -232,6 +256,30 @@ def test_a_limit_of_lateness_is_a_number(limit: object, evidence: Path, refused:
 def test_the_duration_is_one(evidence: Path, refused: Callable[..., str]) -> None:
     describe(evidence, settings={"duration_s": 900})
     assert refused() == "run.env says DURATION_S='120', and run.json says duration_s=900"
+
+
+@pytest.mark.parametrize("change", ["short", "rate", "url", "more"])
+def test_the_share_table_is_the_plans(change: str, evidence: Path, refused: Callable[..., str]) -> None:
+    """A target that is left out of it, and out of the report, would be missed by nobody."""
+    path = evidence / "shares.tsv"
+    first, *rest = path.read_text().splitlines(keepends=True)
+    name, rate, url = first.split("\t")
+    changed = {
+        "short": "".join(rest),
+        "rate": "".join((f"{name}\t{int(rate) - 1}\t{url}", *rest)),
+        "url": "".join((f"{name}\t{rate}\thttp://elsewhere/\n", *rest)),
+        "more": "".join((first, *rest, f"another\t1\t{url}")),
+    }
+    path.write_text(changed[change])
+    sum_up(evidence)
+    assert refused().startswith("shares.tsv is not the share table of plan.yaml")
+
+
+def test_a_node_is_not_left_out(evidence: Path, refused: Callable[..., str]) -> None:
+    """Left out of run.env, the engine list and the report, it would be missed by nobody."""
+    (evidence / "run.env").write_text(f"RUN_TAG={RUN}\nBACKENDS=1\nDURATION_S=120\n")
+    sum_up(evidence)
+    assert refused() == "run.env says BACKENDS='1', and run.json says nodes=2"
 
 
 def test_a_plan_of_ours_that_cannot_be_read_is_refused(evidence: Path, refused: Callable[..., str]) -> None:
