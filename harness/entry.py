@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import signal
 import sys
@@ -10,13 +9,15 @@ import tempfile
 import traceback
 from contextlib import nullcontext
 from pathlib import Path
-from typing import NoReturn, TextIO
+from typing import Any, NoReturn
 
-from harness.errors import EXIT_INTERNAL, EXIT_USAGE, BusyError, HarnessError
+from harness.errors import EXIT_INTERNAL, EXIT_REFUSED, EXIT_USAGE, BusyError, HarnessError, LoadError, UsageError
+from harness.files import read_json
 from harness.graph import invocation as invocations
-from harness.graph import lock
+from harness.graph import lock, receipts
 from harness.graph.receipts import PROJECT
 from harness.runs import RunFolder
+from harness.terminal import open_streams
 
 
 class Interrupted(BaseException):
@@ -27,48 +28,11 @@ class Interrupted(BaseException):
         self.number = number
 
 
-class Patient(io.TextIOBase):
-    """stdout that outlives its reader: ``./doit soak | head -3`` still finishes its run, unheard."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self.stream = stream
-        self.heard = True
-
-    def write(self, text: str) -> int:
-        """Write, until nobody reads any more."""
-        if self.heard:
-            try:
-                return self.stream.write(text)
-            except BrokenPipeError:
-                self._silence()
-        return len(text)
-
-    def flush(self) -> None:
-        """Flush, until nobody reads any more."""
-        if self.heard:
-            try:
-                self.stream.flush()
-            except BrokenPipeError:
-                self._silence()
-
-    def _silence(self) -> None:
-        self.heard = False
-        os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
-
-    def isatty(self) -> bool:
-        """As the stream below."""
-        return self.stream.isatty()
-
-    def fileno(self) -> int:
-        """As the stream below."""
-        return self.stream.fileno()
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Run doit with our settings, state and reporter. Returns the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     os.chdir(PROJECT)
-    sys.stdout = Patient(sys.stdout)
+    open_streams()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:
@@ -129,9 +93,9 @@ def _run(words: list[str]) -> int:
     invocation = invocations.parse(words, os.environ, Path("harness.toml"))
     invocations.set_current(invocation)
     with lock.hold(invocation.runs) if invocation.wants_load else nullcontext():
-        if invocation.wants_load:
-            _begin(invocation)
         try:
+            if invocation.wants_load:
+                _begin(invocation)
             code = _doit(invocation)
         finally:
             if invocation.wants_load:
@@ -150,11 +114,23 @@ def _begin(invocation: invocations.Invocation) -> None:
         )
     from harness.stages import plan
 
+    if folder.closed.exists():
+        raise LoadError(
+            _closed(folder) + f"; a load is never started twice: start a new run with {invocation.again('soak')}"
+        )
     if not folder.run_json.exists():
         plan.check(invocation.settings)
     lock.begin(folder)
     sys.stdout.write(f"run        {folder.run}\n")
     sys.stdout.flush()
+
+
+def _closed(folder: RunFolder) -> str:
+    try:
+        document = read_json(folder.closed)
+        return f"run {folder.run} is over: {document['reason']}; {document['saved']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return f"run {folder.run} is over, and {folder.closed} does not say why"
 
 
 def _finish_if_nothing_lives(invocation: invocations.Invocation) -> None:
@@ -172,13 +148,43 @@ def _finish_if_nothing_lives(invocation: invocations.Invocation) -> None:
 def _doit(invocation: invocations.Invocation) -> int:
     from doit.doit_cmd import DoitMain
 
+    class Main(DoitMain):  # type: ignore[misc]
+        BIN_NAME = "./doit"
+        DOIT_CMDS = tuple(_guarded(command, invocation) for command in DoitMain.DOIT_CMDS)
+
     extra = {
         "GLOBAL": {"dodoFile": str(PROJECT / "dodo.py"), "backend": "receipts", "dep_file": str(invocation.runs)},
         "BACKEND": {"receipts": "harness.graph.backend:ReceiptBackend"},
     }
-    DoitMain.BIN_NAME = "./doit"
-    code = DoitMain(config_filenames=(), extra_config=extra).run(list(invocation.doit_arguments))
+    code = Main(config_filenames=(), extra_config=extra).run(list(invocation.doit_arguments))
     return int(code or 0)
+
+
+def _guarded(command: Any, invocation: invocations.Invocation) -> Any:
+    """A command of doit whose faults come to ``_last_word`` as errors, not to the terminal as tracebacks."""
+
+    class Guarded(command):  # type: ignore[misc]
+        name = command.get_name()
+
+        def parse_execute(self, in_args: list[str]) -> int:
+            from doit.cmdparse import CmdParseError
+            from doit.exceptions import InvalidCommand, InvalidDodoFile, InvalidTask
+
+            try:
+                return int(super().parse_execute(in_args) or 0)
+            except (CmdParseError, InvalidCommand, InvalidDodoFile, InvalidTask):
+                raise
+            except HarnessError as error:
+                invocation.errors.append(error)
+            except KeyError as error:
+                invocation.errors.append(
+                    UsageError(f"there is no task {error}; ./doit list --all shows those there are")
+                )
+            except Exception:  # noqa: BLE001 - becomes a sentence and a file in _last_word
+                invocation.errors.append(RuntimeError(traceback.format_exc()))
+            return EXIT_INTERNAL
+
+    return Guarded
 
 
 def _last_word(invocation: invocations.Invocation, code: int) -> int:
@@ -191,12 +197,24 @@ def _last_word(invocation: invocations.Invocation, code: int) -> int:
         return EXIT_USAGE if code == 3 else code
     from harness.stages import gate
 
-    graded = [
-        RunFolder(invocation.runs / item.partition(":")[2]) for item in invocation.selected if item.startswith("gate:")
-    ]
-    if "soak" in invocation.selected and invocation.soak_run is not None:
-        graded.append(invocation.soak_run)
-    return max((gate.announce(folder) for folder in graded), default=0)
+    codes = [0]
+    for item in invocation.selected:
+        stage, _, run = item.partition(":")
+        folder = invocation.soak_run if stage == "soak" else RunFolder(invocation.runs / run)
+        if stage in ("soak", "gate", "report") and folder is not None:
+            codes.append(gate.announce(folder))
+        elif stage == "tables" and folder is not None:
+            codes.append(_tables_word(folder))
+    return max(codes)
+
+
+def _tables_word(folder: RunFolder) -> int:
+    receipt = receipts.read(folder, "tables")
+    refused = receipt.outcome.get("refused") if receipt else "no tables were made"
+    if not refused:
+        return 0
+    sys.stderr.write(f"error: {folder.run} tables: {refused}\n")
+    return EXIT_REFUSED
 
 
 if __name__ == "__main__":

@@ -38,8 +38,11 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """The parsed file. Raises OSError when unreadable and ValueError when it is not JSON."""
-    return json.loads(path.read_bytes())
+    """The parsed file. Raises OSError when unreadable and ValueError when it is not JSON, or nested beyond reason."""
+    try:
+        return json.loads(path.read_bytes())
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
 
 
 def fsync_folder(folder: Path) -> None:

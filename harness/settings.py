@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import re
 import tomllib
 import types
 import typing
@@ -21,6 +22,8 @@ from harness.errors import SettingsError
 
 Value = str | int | float
 ENVIRONMENT_PREFIX = "HARNESS_"
+NUMBER = re.compile(r"[+-]?[0-9]{1,15}(?:\.[0-9]{1,15})?")
+NEVER_EMPTY = frozenset({"runs", "pin_file"})
 NOT_SETTINGS = frozenset({"HARNESS_TOKEN"})  # the mark of a run's processes
 
 
@@ -119,7 +122,11 @@ class Setting:
 
     def parse(self, value: object, source: str) -> Value:
         """The value in its type. ``source`` opens the sentence of a SettingsError."""
+        if isinstance(value, str) and any(ord(character) < 32 for character in value):
+            raise SettingsError(f"{source}: {self.key} must be one line without control characters")
         parsed = self._typed(value, source)
+        if self.key in NEVER_EMPTY and not parsed:
+            raise SettingsError(f"{source}: {self.key}= must not be empty")
         if self.choices and parsed not in self.choices:
             raise SettingsError(f"{source}: {self.key}={value} must be one of {', '.join(self.choices)}")
         if isinstance(parsed, int | float):
@@ -127,8 +134,6 @@ class Setting:
                 raise SettingsError(f"{source}: {self.key}={value} must be at least {self.least:g}")
             if self.most is not None and not parsed <= self.most:
                 raise SettingsError(f"{source}: {self.key}={value} must be at most {self.most:g}")
-        elif any(ord(character) < 32 for character in parsed):
-            raise SettingsError(f"{source}: {self.key} must be one line without control characters")
         return parsed
 
     def _typed(self, value: object, source: str) -> Value:
@@ -136,7 +141,7 @@ class Setting:
             return value
         if self.type is not str and isinstance(value, str | int | float) and not isinstance(value, bool):
             try:
-                number = self.type(value)
+                number = self.type(value) if not isinstance(value, str) or NUMBER.fullmatch(value) else None
             except (ValueError, OverflowError):
                 number = None
             if number is not None and not (isinstance(value, float) and number != value):
@@ -216,8 +221,8 @@ def read_toml(path: Path) -> dict[str, object]:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SettingsError(f"{path}: cannot be read as TOML ({error})") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise SettingsError(f"{path}: cannot be read as TOML ({' '.join(str(error).split())[:200]})") from error
     flat: dict[str, object] = {}
     for key, value in document.items():
         if isinstance(value, dict):

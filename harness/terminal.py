@@ -1,10 +1,12 @@
-"""The terminal: colour where it is welcome, and a line that is rewritten in place or repeated plainly."""
+"""The terminal: colour where it is welcome, a line rewritten in place or repeated plainly, a reader that goes away."""
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import time
+from contextlib import suppress
 from typing import TextIO
 
 COLUMN = 11
@@ -43,3 +45,52 @@ class LiveLine:
             self.stream.write("\r\x1b[K")
             self.stream.flush()
             self._dirty = False
+
+
+class Patient(io.TextIOBase):
+    """stdout that outlives its reader: ``./doit soak | head -3`` still finishes its run, unheard."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+        self.heard = True
+
+    def write(self, text: str) -> int:
+        """Write, until nobody reads any more."""
+        if self.heard:
+            try:
+                return self.stream.write(text)
+            except (OSError, ValueError):
+                self._silence()
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush, until nobody reads any more."""
+        if self.heard:
+            try:
+                self.stream.flush()
+            except (OSError, ValueError):
+                self._silence()
+
+    def _silence(self) -> None:
+        """A pipe without a reader, a full disk, a closed stream: what the interpreter still holds goes nowhere."""
+        self.heard = False
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
+
+    def isatty(self) -> bool:
+        """As the stream below."""
+        return self.stream.isatty()
+
+    def fileno(self) -> int:
+        """As the stream below."""
+        return self.stream.fileno()
+
+
+def open_streams() -> None:
+    """Streams that a caller closed lead nowhere; text that a terminal cannot show is replaced, not fatal."""
+    nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - for the life of the process
+    sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    sys.stdout = Patient(sys.stdout)

@@ -73,9 +73,9 @@ class ReceiptBackend:
         """Nothing is held back, so nothing is left to write."""
 
     def remove(self, task_id: str) -> None:
-        """Forget the stage: a failed one has not happened."""
+        """Forget a derived stage that failed: it has not happened. What the earlier ones saw stays on record."""
         found = self._stage(task_id)
-        if found:
+        if found and found[1] in receipts.DERIVED:
             receipts.remove(*found)
 
     def remove_all(self) -> None:

@@ -11,15 +11,15 @@ from pathlib import Path
 from harness import settings as settings_module
 from harness.errors import BusyError, EvidenceError, SettingsError, UsageError
 from harness.files import read_json
-from harness.graph import lock, receipts
+from harness.graph import receipts
 from harness.runs import RESERVED, RUN_ID, RunFolder, check_run_id, new_run_id
 from harness.settings import Settings
 
 COMMANDS = frozenset({"run", "list", "info", "help", "tabcompletion"})
 REFUSED_COMMANDS = frozenset({"clean", "forget", "ignore", "dumpdb", "strace", "reset-dep"})
 OPTIONS = frozenset(
-    {"-a", "--always-execute", "-c", "--continue", "-s", "--single", "-v", "--verbosity", "--all", "-q", "--quiet",
-     "--status", "-p", "--private", "--deps", "--template", "--sort", "--no-status", "--shell", "--help", "--version"}
+    {"-a", "--always-execute", "-c", "--continue", "-v", "--verbosity", "--all", "-q", "--quiet", "--status", "-p",
+     "--private", "--deps", "--template", "--sort", "--no-status", "--shell", "--help", "--version"}
 )  # fmt: skip
 LIVE_STAGES = ("plan", "pins", "preflight", "engines", "load")
 NEWEST = 50  # runs that get tasks of their own when the command line names none
@@ -148,6 +148,8 @@ def _soak_run(
     if not folder.run_json.exists():
         _refuse_near_names(folder, runs)
         return folder, settings
+    if "soak" not in selected and folder.saved.exists():
+        raise UsageError(f"run {run} is saved, its load is over; ./doit gate:{run} grades it")
     changed = sorted(set(variables) - {"run", "runs"})
     if changed:
         raise SettingsError(
@@ -161,7 +163,7 @@ def _refuse_near_names(folder: RunFolder, runs: Path) -> None:
     twin = names.get(folder.run.lower())
     if twin is not None and twin != folder.run:
         raise UsageError(f"run {twin} differs from {folder.run} only in upper and lower case; choose another name")
-    if folder.root.exists() and lock.unfinished(runs) != folder:
+    if folder.root.exists() and any(not entry.name.endswith(".tmp") for entry in folder.root.iterdir()):
         raise BusyError(f"{folder.root} is there and holds no run.json: move it away, or choose another name")
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness.errors import BusyError
+from harness.errors import BusyError, UsageError
 from harness.files import read_json, write_json
 from harness.runs import RUN_ID, RunFolder
 
@@ -22,8 +22,13 @@ def hold(runs: Path) -> Iterator[None]:
 
     Raises BusyError, with the run that is live, when another process holds it.
     """
-    runs.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(runs / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        runs.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(runs / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise UsageError(
+            f"runs={runs} cannot hold runs ({error.strerror}): name a folder that can be written, or mend its {LOCK}"
+        ) from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -45,6 +50,18 @@ def _holder(descriptor: int) -> str:
     return os.pread(descriptor, 20, 0).decode("ascii", "replace").strip() or "unknown"
 
 
+@contextmanager
+def one_at_a_time(folder: RunFolder) -> Iterator[None]:
+    """Wait until no other process makes tables, grades or reports of this run. Raises OSError."""
+    folder.stages.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder.stages / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def is_held(runs: Path) -> bool:
     """True while another process holds the folder."""
     try:
@@ -60,7 +77,10 @@ def unfinished(runs: Path) -> RunFolder | None:
         run = read_json(runs / UNFINISHED)["run"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return RunFolder(runs / run) if isinstance(run, str) and RUN_ID.fullmatch(run) else None
+    if not isinstance(run, str) or not RUN_ID.fullmatch(run):
+        return None
+    folder = RunFolder(runs / run)
+    return folder if folder.run_json.exists() else None  # killed before its first file: it has not begun
 
 
 def begin(folder: RunFolder) -> None:

@@ -20,6 +20,7 @@ from harness.files import read_json, sha256_file, utc_stamp, write_json
 from harness.runs import RunFolder
 
 STAGES = ("plan", "pins", "preflight", "engines", "load", "save", "tables", "gate", "report")
+DERIVED = ("tables", "gate", "report")
 PROJECT = Path(__file__).resolve().parents[2]
 SCHEMA = 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,12 @@ from doit.exceptions import TaskFailed
 
 from harness.errors import HarnessError, StageError
 from harness.files import utc_stamp
-from harness.graph import receipts
+from harness.graph import lock, receipts
 from harness.graph.invocation import LIVE_STAGES, Invocation
 from harness.runs import RunFolder
 
 Work = Callable[[RunFolder], dict[str, Any]]
 Paths = Callable[[RunFolder], Iterable[Path]]
-DERIVED = ("tables", "gate", "report")
 
 
 class Intact:
@@ -70,18 +70,22 @@ class Task:
     def __call__(self) -> TaskFailed | None:
         started_at = utc_stamp()
         try:
-            inputs = receipts.digests(self.reads(self.folder), self.folder)
-            outcome = self.does(self.folder)
-            outputs = receipts.digests(self.makes(self.folder), self.folder)
-            receipts.write(
-                self.folder, self.stage, inputs=inputs, outputs=outputs, outcome=outcome, started_at=started_at
-            )
+            self._work(started_at)
         except HarnessError as error:
             error.run, error.stage = self.folder.run, self.stage
             return self._failed(error)
         except OSError as error:
             return self._failed(StageError(describe(error, self.stage), run=self.folder.run, stage=self.stage))
         return None
+
+    def _work(self, started_at: str) -> None:
+        with lock.one_at_a_time(self.folder) if self.stage in receipts.DERIVED else nullcontext():
+            inputs = receipts.digests(self.reads(self.folder), self.folder)
+            outcome = self.does(self.folder)
+            outputs = receipts.digests(self.makes(self.folder), self.folder)
+            receipts.write(
+                self.folder, self.stage, inputs=inputs, outputs=outputs, outcome=outcome, started_at=started_at
+            )
 
     def _failed(self, error: HarnessError) -> TaskFailed:
         self.invocation.errors.append(error)
@@ -108,12 +112,14 @@ def stages(
 ) -> Iterator[dict[str, Any]]:
     """One doit task ``<stage>:<run>`` for each run that this invocation concerns.
 
-    ``after`` is the stage before, which must be up to date first. A derived stage (tables, gate, report) never
+    ``after`` is the stage before, which must be up to date first. Of a run that is saved the live stages are over and
+    are not drawn, whatever became of the files they worked with. A derived stage (tables, gate, report) never
     drags in the stages before ``save``: re-grading what is saved must not start a load.
     """
     for folder in invocation.shown():
         live = invocation.soak_run is not None and folder == invocation.soak_run
-        if stage in LIVE_STAGES and not live and not receipts.path_of(folder, stage).exists():
+        over = folder.saved.exists()
+        if stage in LIVE_STAGES and (over or not live):
             continue
         read = [path.absolute() for path in reads(folder)]
         if not live:
@@ -125,7 +131,13 @@ def stages(
             "actions": [Task(invocation, folder, stage, does, reads=reads, makes=makes)],
             "file_dep": [str(path) for path in read],
             "targets": [str(receipt)],
-            "task_dep": [f"{after}:{folder.run}"] if after and (live or after in DERIVED) else [],
+            "task_dep": [f"{after}:{folder.run}"]
+            if after and (after in receipts.DERIVED or (live and _is_drawn(after, over)))
+            else [],
             "uptodate": [Intact(folder, stage, intact)],
             "verbosity": 2,
         }
+
+
+def _is_drawn(stage: str, over: bool) -> bool:
+    return not (over and stage in LIVE_STAGES)

@@ -17,6 +17,7 @@ POOL = "nodes"
 POOL_ADDRESS = "nodes.fleet.internal:8443"
 SCENARIO = "mesh"
 STAND_IN_DOMAINS = (".internal", ".test", ".example", ".invalid", ".localhost")  # RFC 2606, 6761 and ICANN's .internal
+LONGEST_URL = 2000
 USER_AGENT = "User-Agent: soak-harness"
 
 
@@ -82,16 +83,32 @@ def _check_settings(settings: Settings) -> None:
 
 def _check_hosts(targets: list[shares.WeightedTarget], source: Path) -> None:
     """The embedded fleet answers for every target itself; no verdict of it may be taken for one of a real host."""
+    seen: dict[str, str] = {}
     for target in targets:
-        try:
-            host = urlsplit(target.url).hostname or ""
-        except ValueError:
-            host = ""
+        authority, host = _authority(target, source)
         if not host.endswith(STAND_IN_DOMAINS):
             raise PlanError(
                 f"{source}: fleet=local answers for {target.name!r} with a server of its own, so the host in "
                 f"{target.url!r} must end in one of {', '.join(STAND_IN_DOMAINS)}"
             )
+        if authority in seen:
+            raise PlanError(f"{source}: {target.name!r} and {seen[authority]!r} are both reached as {authority}")
+        seen[authority] = target.name
+
+
+def _authority(target: shares.WeightedTarget, source: Path) -> tuple[str, str]:
+    """``host:port`` in lower case, and the host. Raises PlanError for a URL that no request line could carry."""
+    try:
+        parts = urlsplit(target.url)
+        port = parts.port
+    except ValueError:
+        port = -1
+    plain = (
+        len(target.url) <= LONGEST_URL and target.url.isascii() and target.url.isprintable() and "@" not in target.url
+    )
+    if port in (-1, 0) or not plain:
+        raise PlanError(f"{source}: {target.name!r} has a URL that cannot be asked for: {target.url[:80]!r}")
+    return f"{parts.hostname or ''}:{port or 80}", parts.hostname or ""
 
 
 def _queue(settings: Settings, targets: tuple[PlannedTarget, ...]) -> int | None:
@@ -113,6 +130,10 @@ def _rolls(settings: Settings, profile: schedules.Schedule, plan: Plan) -> tuple
             roll if roll.kind == "proxy" else Roll(roll.at_s, roll.kind, schedules.NEXT) for roll in chosen.rolls
         )
         chosen = schedules.Schedule(chosen.source, chosen.duration_s, rolls)
+    if settings.replicas == 1 and any(roll.kind == "target" for roll in chosen.rolls):
+        raise PlanError(
+            f"{chosen.source}: rolls a target, which takes one replica away at a time: give replicas=2 or churn=off"
+        )
     return schedules.resolve(
         chosen,
         duration_s=plan.duration_s,

@@ -39,8 +39,8 @@ def read_schedule(path: Path) -> Schedule:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise PlanError(f"{path}: the schedule cannot be read ({getattr(error, 'strerror', None) or error})") from error
-    except tomllib.TOMLDecodeError as error:
-        raise PlanError(f"{path}: the schedule is not TOML ({error})") from error
+    except (ValueError, RecursionError) as error:
+        raise PlanError(f"{path}: the schedule is not TOML ({' '.join(str(error).split())[:200]})") from error
     unknown = sorted(set(document) - {"duration_s", "roll"})
     if unknown:
         raise PlanError(f"{path}: unknown keys {', '.join(unknown)}; a schedule holds duration_s and [[roll]]")

@@ -13,6 +13,7 @@ from harness.plan.model import PlannedTarget
 MAX_TARGETS = 16  # an engine runs at most this many executions at once
 NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 URL = re.compile(r"http://[A-Za-z0-9\[][^\s]*")
+LONGEST_NAME = 40  # it becomes part of file and socket names
 POSITIVE = re.compile(r"[1-9][0-9]*")
 
 DEFAULT_TARGETS_FILE = Path(__file__).with_name("targets.tsv")
@@ -56,8 +57,11 @@ def _parse(fields: list[str], where: str, seen: set[str]) -> WeightedTarget:
     if len(fields) != 3:
         raise PlanError(f"{where}: wants three fields (name url weight), has {len(fields)}")
     name, url, weight = fields
-    if not NAME.fullmatch(name):
-        raise PlanError(f"{where}: target name {name!r} must be lower-case letters, digits and inner hyphens")
+    if not NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+        raise PlanError(
+            f"{where}: target name {name[:80]!r} must be at most {LONGEST_NAME} lower-case letters, digits and "
+            "inner hyphens"
+        )
     if name in seen:
         raise PlanError(f"{where}: target {name!r} is listed twice")
     if not URL.fullmatch(url):

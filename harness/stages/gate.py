@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import EvidenceError
-from harness.files import read_json
 from harness.graph import receipts
 from harness.runs import RunFolder
 
@@ -35,11 +34,17 @@ def work(folder: RunFolder) -> dict[str, Any]:
 
 
 def announce(folder: RunFolder) -> int:
-    """Print the stored verdict and return its exit code: nothing to do never reads as a pass."""
+    """Print the stored verdict and return its exit code: nothing to do never reads as a pass.
+
+    Raises EvidenceError when the verdict is not there, or not as it was stored.
+    """
+    from harness.gate import store
+
     receipt = receipts.read(folder, "gate")
-    if receipt is None:
-        raise EvidenceError("was not graded", run=folder.run)
-    document = read_json(folder.verdicts / receipt.outcome["verdict"])
+    name = receipt.outcome.get("verdict") if receipt else None
+    if not isinstance(name, str) or "/" in name:
+        raise EvidenceError(f"was not graded; ./doit gate:{folder.run} grades it", run=folder.run)
+    document = store.read(folder.verdicts / name)
     for line in document["lines"]:
         if line.startswith("VERDICT "):
             sys.stdout.write(f"REPORT  {folder.report}\n{WITNESSES}\n" if folder.report.exists() else f"{WITNESSES}\n")

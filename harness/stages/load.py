@@ -8,14 +8,17 @@ from typing import Any
 
 from harness.errors import LoadError
 from harness.files import utc_stamp, write_json
+from harness.graph import receipts
 from harness.graph.invocation import current, run_settings
 from harness.progress import progress_line, read_object
 from harness.runs import RunFolder
+from harness.settings import Settings
 from harness.stages import save
 from harness.stages.fleets import fleet_of
 from harness.terminal import LiveLine
 
 LOOK_EVERY_S = 0.5
+STUCK_S = 150.0  # beyond the driver's own deadlines (10 s, 30 s, 30 s) and the supervisor's orderly end
 
 
 def reads(folder: RunFolder) -> list[Path]:
@@ -33,6 +36,7 @@ def work(folder: RunFolder) -> dict[str, Any]:
     fleet = fleet_of(folder)
     settings = run_settings(folder)
     if fleet.load_state().state == "not_started":
+        check_not_begun(folder)
         write_json(folder.intent, {"schema": 1, "what": "load", "run": folder.run})
         time.sleep(settings.settle_s)
         fleet.start_load()
@@ -40,6 +44,8 @@ def work(folder: RunFolder) -> dict[str, Any]:
     try:
         while (state := fleet.load_state()).state == "running":
             line.show(progress_line(folder))
+            if time.time() > _latest_end(folder, settings):
+                fleet.sweep()  # whoever still runs is stuck: every part has a deadline well before this one
             time.sleep(LOOK_EVERY_S)
     finally:
         line.close()
@@ -50,11 +56,36 @@ def work(folder: RunFolder) -> dict[str, Any]:
     return {"summary": _summary(progress), "progress": progress, "swept": swept}
 
 
+def began(folder: RunFolder) -> bool:
+    """True once a load of this run was asked for, by any of the traces that it leaves."""
+    traces = (
+        folder.intent,
+        folder.load_json,
+        folder.evidence / folder.load_json.name,
+        receipts.path_of(folder, "load"),
+    )
+    return any(path.exists() for path in traces)
+
+
+def check_not_begun(folder: RunFolder) -> None:
+    """Raise LoadError when a load was asked for and its fleet is gone: nobody can tell any more what it did.
+
+    While the fleet stands, its supervisor knows, and starts a load once.
+    """
+    if began(folder) and not fleet_of(folder).is_up():
+        raise LoadError(_lost(folder, "its live files are gone"), run=folder.run)
+
+
+def _latest_end(folder: RunFolder, settings: Settings) -> float:
+    ends = read_object(folder.load_json).get("ends_unix_s")
+    if not isinstance(ends, int | float):
+        return float("inf")
+    return ends + settings.engine.timeout_s + settings.engine.drain_s + settings.engine.grace_s + STUCK_S
+
+
 def _lost(folder: RunFolder, detail: str) -> str:
     """Save what there is, and say why this run cannot be finished."""
-    fleet = fleet_of(folder)
-    fleet.stop(cancel_load=True)
-    fleet.sweep()
+    fleet_of(folder).sweep()
     names = save.collect(folder)
     reason = f"the load ended without a report ({detail})"
     saved = f"{len(names)} files are saved in {folder.evidence}"

@@ -48,7 +48,7 @@ def read_pins(path: Path) -> dict[str, str]:
     """The pins for this kind of machine. Raises PinError when there are none, or when the file cannot be read."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or error
         raise PinError(
             f"{path}: the pin file cannot be read ({reason}); pin_file= names it, pins.toml ships"

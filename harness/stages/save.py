@@ -8,6 +8,7 @@ from typing import Any
 from harness import __version__
 from harness.errors import EvidenceError, LoadError
 from harness.files import copy_whole, read_json, sha256_file, utc_stamp, write_atomic
+from harness.graph import receipts
 from harness.graph.invocation import run_settings
 from harness.runs import SAVED, SUMS, RunFolder
 from harness.stages.fleets import fleet_of
@@ -16,8 +17,8 @@ PRUNE_BYTES = 1 << 20  # live logs above this size go once their evidence is pro
 
 
 def reads(folder: RunFolder) -> list[Path]:
-    """The report."""
-    return [folder.report_json]
+    """Nothing that is held by digest: what is saved stands on its own, whatever becomes of the live files."""
+    return []
 
 
 def makes(folder: RunFolder) -> list[Path]:
@@ -27,6 +28,7 @@ def makes(folder: RunFolder) -> list[Path]:
 
 def work(folder: RunFolder) -> dict[str, Any]:
     """Copy, sum, mark. A second call proves what is there and writes nothing. Raises EvidenceError or LoadError."""
+    _check_receipt(folder)
     if not folder.saved.exists():
         state = fleet_of(folder).load_state()
         if state.state != "ended":
@@ -47,6 +49,13 @@ def work(folder: RunFolder) -> dict[str, Any]:
         "files": len(sums),
         "bytes": size,
     }
+
+
+def _check_receipt(folder: RunFolder) -> None:
+    receipt = receipts.read(folder, "save")
+    changed = receipts.changed_outputs(folder, receipt) if receipt else []
+    if changed:
+        raise EvidenceError(f"{', '.join(changed)}: not as it was saved, so the evidence proves nothing")
 
 
 def collect(folder: RunFolder) -> list[str]:

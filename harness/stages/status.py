@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from harness.errors import EvidenceError
 from harness.files import read_json
 from harness.graph import lock, receipts
 from harness.graph.invocation import Invocation, newest_runs
@@ -46,12 +47,21 @@ def text(invocation: Invocation) -> str:
 
 def state(folder: RunFolder) -> str:
     """One line on how far a run has come."""
+    try:
+        return _state(folder)
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
+
+
+def _state(folder: RunFolder) -> str:
+    from harness.gate import store
+
     graded = receipts.read(folder, "gate")
     if graded is not None:
         try:
-            return str(read_json(folder.verdicts / graded.outcome["verdict"])["verdict_line"])
-        except (OSError, ValueError, KeyError, TypeError):
-            return "graded, but its verdict cannot be read: grade it again"
+            return str(store.read(folder.verdicts / str(graded.outcome["verdict"]))["verdict_line"])
+        except (EvidenceError, KeyError):
+            return "graded, but its verdict is not as it was stored: grade it again"
     done = [stage for stage in receipts.STAGES if receipts.path_of(folder, stage).exists()]
     if folder.closed.exists():
         return f"ended without a verdict: {_reason(folder)}"

@@ -9,8 +9,10 @@ from typing import Any
 from harness.errors import EvidenceError
 from harness.files import sha256_file, write_json
 from harness.graph import receipts
+from harness.graph.invocation import LIVE_STAGES
 from harness.graph.receipts import PROJECT
 from harness.runs import RunFolder
+from harness.store.ingest import verify_sums
 
 
 def reads(folder: RunFolder) -> list[Path]:
@@ -61,10 +63,20 @@ def work(folder: RunFolder) -> dict[str, Any]:
 
 
 def check_seal(folder: RunFolder) -> None:
-    """Raise EvidenceError unless the list of digests is there, and is the one that ``save`` wrote."""
+    """Raise EvidenceError unless the evidence is what the stages before saw, digest for digest.
+
+    The list of digests must be there and be the one that ``save`` wrote; what earlier stages made (run.json, plan,
+    pins, engines, report) must stand in it with the digest that their receipts hold.
+    """
     if not folder.sums.is_file():
         raise EvidenceError(f"{folder.sums} is gone: without it the evidence proves nothing")
-    receipt = receipts.read(folder, "save")
-    name = receipts.name_of(folder.sums, folder)
-    if receipt is not None and receipt.outputs.get(name) != sha256_file(folder.sums):
+    saved = receipts.read(folder, "save")
+    if saved is not None and saved.outputs.get(receipts.name_of(folder.sums, folder)) != sha256_file(folder.sums):
         raise EvidenceError(f"{folder.sums} is not the list that was saved: the evidence proves nothing")
+    sums = verify_sums(folder.evidence)
+    for stage in LIVE_STAGES:
+        receipt = receipts.read(folder, stage)
+        for name, digest in receipt.outputs.items() if receipt else ():
+            file = name.rpartition("/")[2].removeprefix("run:")
+            if sums.get(file) != digest:
+                raise EvidenceError(f"{file} in {folder.evidence} is not the one that stage {stage} made")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from doit.exceptions import TaskFailed
 
-from harness.errors import HarnessError
+from harness.errors import FleetError, HarnessError
 from harness.files import utc_stamp, write_json
 from harness.graph import lock, receipts
 from harness.graph.invocation import Invocation
@@ -40,7 +41,8 @@ def _action(invocation: Invocation, folder: RunFolder) -> Callable[[], TaskFaile
 def end(folder: RunFolder) -> None:
     """Cancel the load if one runs, end the fleet, save what there is, and give the run up."""
     fleet = fleet_of(folder)
-    fleet.stop(cancel_load=True)
+    with suppress(FleetError):  # a supervisor that does not answer is ended by the sweep
+        fleet.stop(cancel_load=True)
     for line in fleet.sweep():
         sys.stdout.write(f"teardown   {line}\n")
     if lock.is_held(folder.root.parent):

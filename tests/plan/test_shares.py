@@ -14,8 +14,14 @@ from harness.plan.model import PlannedTarget
 
 REFUSALS = [
     ("svc http://h/", "targets.tsv:1: wants three fields (name url weight), has 2"),
-    ("Svc http://h/ 1", "targets.tsv:1: target name 'Svc' must be lower-case letters, digits and inner hyphens"),
-    ("svc- http://h/ 1", "targets.tsv:1: target name 'svc-' must be lower-case letters, digits and inner hyphens"),
+    (
+        "Svc http://h/ 1",
+        "targets.tsv:1: target name 'Svc' must be at most 40 lower-case letters, digits and inner hyphens",
+    ),
+    (
+        "svc- http://h/ 1",
+        "targets.tsv:1: target name 'svc-' must be at most 40 lower-case letters, digits and inner hyphens",
+    ),
     ("a http://h/ 1\n# note\na http://h/ 1", "targets.tsv:3: target 'a' is listed twice"),
     ("a https://h/ 1", "targets.tsv:1: url 'https://h/' must start with http:// and a host"),
     ("a http:// 1", "targets.tsv:1: url 'http://' must start with http:// and a host"),

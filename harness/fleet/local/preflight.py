@@ -87,9 +87,12 @@ def _disk(config: LocalConfig) -> tuple[bool, str]:
 
 
 def _files(config: LocalConfig) -> tuple[bool, str]:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    """The supervisor raises the soft limit to the hard one, which only root can raise further."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = FILES_PER_CONNECTION * config.connections * len(config.targets) + FILES_MARGIN
-    return soft >= needed, f"{soft} open files allowed (hard limit {hard}), one proxy may want {needed}"
+    if hard >= needed or hard == resource.RLIM_INFINITY:
+        return True, f"{hard} open files allowed, one proxy may want {needed}"
+    return False, f"{hard} open files allowed, one proxy may want {needed}: raise the hard limit or lower connections="
 
 
 def _leftovers(config: LocalConfig) -> tuple[bool, str]:

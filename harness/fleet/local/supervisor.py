@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import resource
 import shutil
 import signal
 import sys
@@ -259,6 +260,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--run-dir", type=Path, required=True)
     folder = RunFolder(parser.parse_args(arguments).run_dir.resolve())
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))  # every part inherits it
     try:
         config = read_config(folder)
         lock = hold_lock(folder.live)
