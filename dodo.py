@@ -65,7 +65,9 @@ def task_save():
 
 def task_tables():
     """Parquet tables from the evidence."""
-    return stages(NOW, "tables", tables.work, reads=tables.reads, makes=tables.makes, after="save")
+    return stages(
+        NOW, "tables", tables.work, reads=tables.reads, makes=tables.makes, after="save", intact=tables.intact
+    )
 
 
 def task_gate():

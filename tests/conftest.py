@@ -91,7 +91,9 @@ class Doit:
     def processes(self) -> list[processes.Identity]:
         """Live processes of any run in this folder."""
         return [
-            found for path in self.runs.glob("*/run.json") for found in processes.find_marked(read_json(path)["token"])
+            found
+            for path in self.runs.glob("*/run.json")
+            for found in processes.find_marked(read_json(path).get("token", "none"))
         ]
 
     def leftovers(self) -> list[str]:

@@ -22,7 +22,9 @@ def reads(folder: RunFolder) -> list[Path]:
 
 def makes(folder: RunFolder) -> list[Path]:
     """The newest verdict."""
-    return sorted(folder.verdicts.glob("*.json"))[-1:] if folder.verdicts.is_dir() else []
+    from harness.gate import store
+
+    return store.stored(folder.verdicts)[-1:]
 
 
 def work(folder: RunFolder) -> dict[str, Any]:
@@ -45,6 +47,10 @@ def announce(folder: RunFolder) -> int:
     if not isinstance(name, str) or "/" in name:
         raise EvidenceError(f"was not graded; ./doit gate:{folder.run} grades it", run=folder.run)
     document = store.read(folder.verdicts / name)
+    if document.get("run") != folder.run:
+        raise EvidenceError(
+            f"{name} is a verdict of another run; ./doit gate:{folder.run} grades this one", run=folder.run
+        )
     for line in document["lines"]:
         if line.startswith("VERDICT "):
             sys.stdout.write(f"REPORT  {folder.report}\n{WITNESSES}\n" if folder.report.exists() else f"{WITNESSES}\n")

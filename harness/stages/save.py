@@ -38,6 +38,8 @@ def work(folder: RunFolder) -> dict[str, Any]:
                 f"stands in {folder.evidence}"
             )
         collect(folder)
+        for torn in folder.evidence.glob(".*.tmp"):  # a copy that was killed half-way
+            torn.unlink()
         _times(folder.evidence)
         write_atomic(folder.sums, _sums(folder.evidence))
         write_atomic(folder.saved, utc_stamp() + "\n")

@@ -11,7 +11,7 @@ from harness.files import sha256_file, write_json
 from harness.graph import receipts
 from harness.graph.invocation import LIVE_STAGES
 from harness.graph.receipts import PROJECT
-from harness.runs import RunFolder
+from harness.runs import SAVED, SUMS, RunFolder
 from harness.store.ingest import verify_sums
 
 
@@ -22,6 +22,18 @@ def reads(folder: RunFolder) -> list[Path]:
         return [folder.sums, *code]
     saved = (path for path in folder.evidence.iterdir() if path.is_file() and not path.name.startswith("."))
     return [*sorted(saved), *code]
+
+
+def intact(folder: RunFolder) -> str | None:
+    """Why the tables have to be made again although every listed file is as it was: something was added."""
+    present = {path.name for path in folder.evidence.iterdir()} if folder.evidence.is_dir() else set()
+    listed = (
+        {line.partition("  ")[2] for line in folder.sums.read_text(errors="replace").splitlines()}
+        if folder.sums.is_file()
+        else set()
+    )
+    added = sorted(present - listed - {SUMS, SAVED})
+    return f"evidence holds what was not saved: {', '.join(added)}" if added else None
 
 
 def makes(folder: RunFolder) -> list[Path]:

@@ -53,14 +53,21 @@ def test_what_cannot_be_done_is_refused_with_exit_3_and_nothing_written(
     assert [path.name for path in doit.runs.glob("*")] in ([], [lock.LOCK])
 
 
-@pytest.mark.parametrize("host", ["example.com", "10.0.0.1", "localhost", "[x", "a.internal.org"])
+@pytest.mark.parametrize(
+    "host", ["example.com", "10.0.0.1", "localhost", "x@a.test", "a.internal.org", "a.test:0", "a.test:x"]
+)
 def test_a_target_that_looks_like_a_real_host_is_refused(doit: Doit, tmp_path: Path, host: str) -> None:
     """The embedded fleet answers for every target itself: its verdict must not be taken for one of another host."""
     targets = tmp_path / "t.tsv"
     targets.write_text(f"alpha http://{host}/ 1\n")
     code, output = doit("soak", targets=str(targets), rate="4")
     assert code == 3, output
-    assert "fleet=local answers for 'alpha' with a server of its own, so the host in" in output
+    assert (
+        "fleet=local answers for 'alpha' with a server of its own, so the host in" in output
+        or "@" in host
+        or ":" in host
+    )
+    assert output.count("\n") == 1
 
 
 def test_next_steps_carry_the_runs_folder_that_was_named(doit: Doit, tmp_path: Path) -> None:
@@ -78,9 +85,17 @@ def test_bare_doit_starts_nothing_and_says_what_to_type(doit: Doit) -> None:
     assert not doit.runs.exists()
 
 
+def begun(doit: Doit) -> RunFolder:
+    """The folder of a run that has written its first file."""
+    folder = RunFolder(doit.runs / "first")
+    folder.root.mkdir(parents=True)
+    folder.run_json.write_text("{}")
+    return folder
+
+
 def test_a_second_soak_is_refused_in_a_sentence(doit: Doit) -> None:
     """The folder is held by the kernel: whoever holds it is named, and nothing of the second is written."""
-    folder = RunFolder(doit.runs / "first")
+    folder = begun(doit)
     with lock.hold(doit.runs):
         lock.begin(folder)
         code, output = doit("soak")
@@ -91,8 +106,7 @@ def test_a_second_soak_is_refused_in_a_sentence(doit: Doit) -> None:
 
 
 def test_an_unfinished_run_is_named_with_the_command_that_goes_on(doit: Doit) -> None:
-    doit.runs.mkdir()
-    lock.begin(RunFolder(doit.runs / "first"))
+    lock.begin(begun(doit))
     code, output = doit("soak")
     assert (code, output) == (
         3,
