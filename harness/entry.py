@@ -176,12 +176,12 @@ def _guarded(command: Any, invocation: invocations.Invocation) -> Any:
                 raise
             except HarnessError as error:
                 invocation.errors.append(error)
-            except KeyError as error:
-                invocation.errors.append(
-                    UsageError(f"there is no task {error}; ./doit list --all shows those there are")
-                )
-            except Exception:  # noqa: BLE001 - becomes a sentence and a file in _last_word
-                invocation.errors.append(RuntimeError(traceback.format_exc()))
+            except Exception as error:  # noqa: BLE001 - becomes a sentence and a file in _last_word
+                if isinstance(error, KeyError) and self.name == "info":  # doit looks the task up unguarded
+                    error = UsageError(f"there is no task {error}; ./doit list --all shows those there are")
+                    invocation.errors.append(error)
+                else:
+                    invocation.errors.append(RuntimeError(traceback.format_exc()))
             return EXIT_INTERNAL
 
     return Guarded

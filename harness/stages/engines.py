@@ -23,14 +23,14 @@ def makes(folder: RunFolder) -> list[Path]:
 
 def intact(folder: RunFolder) -> str | None:
     """Why the fleet has to be started again: it is gone, and no load has begun on it."""
-    if load.began(folder) or fleet_of(folder).is_up():
+    if load.was_asked(folder) or fleet_of(folder).is_up():
         return None
     return "the fleet is gone, and no load has begun"
 
 
 def work(folder: RunFolder) -> dict[str, Any]:
     """Start the fleet; every kind of part must be ready in the number that was asked for. Raises FleetError."""
-    load.check_not_begun(folder)
+    load.check_not_asked(folder)
     fleet = fleet_of(folder)
     if fleet.is_up():
         fleet.stop(cancel_load=False)

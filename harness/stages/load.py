@@ -36,7 +36,7 @@ def work(folder: RunFolder) -> dict[str, Any]:
     fleet = fleet_of(folder)
     settings = run_settings(folder)
     if fleet.load_state().state == "not_started":
-        check_not_begun(folder)
+        check_not_asked(folder)
         write_json(folder.intent, {"schema": 1, "what": "load", "run": folder.run})
         time.sleep(settings.settle_s)
         fleet.start_load()
@@ -56,24 +56,22 @@ def work(folder: RunFolder) -> dict[str, Any]:
     return {"summary": _summary(progress), "progress": progress, "swept": swept}
 
 
-def began(folder: RunFolder) -> bool:
-    """True once a load of this run was asked for, by any of the traces that it leaves."""
-    traces = (
-        folder.intent,
-        folder.load_json,
-        folder.evidence / folder.load_json.name,
-        receipts.path_of(folder, "load"),
-    )
-    return any(path.exists() for path in traces)
+def was_asked(folder: RunFolder) -> bool:
+    """True once a load of this run was asked for, or may have been: by any of the traces that it leaves.
 
-
-def check_not_begun(folder: RunFolder) -> None:
-    """Raise LoadError when a load was asked for and its fleet is gone: nobody can tell any more what it did.
-
-    While the fleet stands, its supervisor knows, and starts a load once.
+    The fleet notes the request on disk before it answers, so its own word holds while its file is there; an intent
+    without that file proves nothing, and counts as asked.
     """
-    if began(folder) and not fleet_of(folder).is_up():
-        raise LoadError(_lost(folder, "its live files are gone"), run=folder.run)
+    traces = (folder.load_json, folder.evidence / folder.load_json.name, receipts.path_of(folder, "load"))
+    if any(path.exists() for path in traces) or fleet_of(folder).load_state().state != "not_started":
+        return True
+    return folder.intent.exists() and not folder.fleet_json.exists()
+
+
+def check_not_asked(folder: RunFolder) -> None:
+    """Raise LoadError when a load was asked for: nobody can tell any more what it did, and it is not started twice."""
+    if was_asked(folder):
+        raise LoadError(_lost(folder, "its fleet or its live files are gone"), run=folder.run)
 
 
 def _latest_end(folder: RunFolder, settings: Settings) -> float:

@@ -17,7 +17,7 @@ from harness.plan.shares import shares_tsv
 from harness.plan.sortie_yaml import render_plan
 from harness.runs import RunFolder
 from harness.settings import Settings
-from harness.stages.load import began
+from harness.stages.load import was_asked
 from harness.stages.pins import read_pins
 
 SCHEMA = 1
@@ -53,7 +53,7 @@ def work(folder: RunFolder) -> dict[str, Any]:
     """Write run.json first, then the plan and what goes with it."""
     settings = run_settings(folder) if folder.run_json.exists() else current().settings
     planned = check(settings)
-    if not (began(folder) and folder.plan.exists()):
+    if not (folder.plan.exists() and was_asked(folder)):
         _write(folder, settings, planned)
     plan = planned.plan
     requests = plan.rate_rps * plan.duration_s * settings.nodes

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -160,6 +161,26 @@ def test_a_run_whose_load_was_asked_for_and_is_gone_loads_nothing_again(copy: Do
     assert (code, "is never started twice" in output) == (4, True), output
 
 
+def test_a_fleet_that_ended_before_any_load_is_started_again(doit: Doit) -> None:
+    """The engines' receipt stands, but nothing of the fleet does and no load was asked for: nothing can be doubled."""
+    child = doit.start("soak", "run=r", settle_s="30")
+    while not (doit.folder("r").stages / "30-engines.json").exists():
+        assert child.poll() is None, child.communicate()[0]
+        time.sleep(0.05)
+    time.sleep(0.3)  # the load stage has written its intent, and settles
+    child.kill()
+    child.communicate()
+    assert doit.folder("r").intent.exists()
+    processes.end(doit.processes(), grace_s=20)
+    text = doit.folder("r").run_json.read_text()
+    doit.folder("r").run_json.write_text(text.replace('"settle_s": 30.0', '"settle_s": 0.1'))
+    (doit.folder("r").stages / "00-plan.json").unlink()
+    code, output = doit("soak", "run=r")
+    assert code == 0, output
+    assert re.findall(r"^(\w+) +(?:done|kept)", output, flags=re.M).count("engines") == 1
+    assert "VERDICT PASS" in output
+
+
 def test_a_run_that_was_given_up_stays_given_up(doit: Doit) -> None:
     code, output = doit("soak", "run=r", pin_file="/nonexistent")
     assert code == 3, output
@@ -190,7 +211,6 @@ def test_a_mark_without_a_run_behind_it_is_no_run(doit: Doit) -> None:
 def test_a_supervisor_that_hangs_is_torn_down(doit: Doit) -> None:
     import os
     import signal
-    import time
 
     from harness.files import read_json
 
