@@ -2,8 +2,8 @@
 
     python -m benchmarks.many_runs runs/quick-20261130T093000Z --count 1000
 
-Makes COUNT copies of one graded run in a temporary folder and times ``./doit list``, ``./doit`` and ``./doit gate:RUN``
-there, each five times. Prints the median and the slowest.
+Puts one graded run and copies of it, COUNT in all, into a temporary folder and times ``./doit list``, ``./doit`` and
+``./doit gate:RUN`` of the genuine one there, each five times. Prints the median and the slowest.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ REPEATS = 5
 def main() -> None:
     """Parse, copy, time, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=Path, help="folder of a graded run")
+    parser.add_argument("run", type=Path, help="folder of a run that passed")
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         runs = Path(folder)
-        for index in range(arguments.count):
+        for index in range(arguments.count - 1):
             copy(arguments.run, runs / f"copy-{index:05d}")
-        words = (["list"], [], [f"gate:copy-{arguments.count // 2:05d}"])
+        copy(arguments.run, runs / arguments.run.resolve().name)
+        words = (["list"], [], [f"gate:{arguments.run.resolve().name}"])
         figures = {" ".join(["./doit", *line]): measure(runs, line) for line in words}
     if arguments.json:
         print(json.dumps({"runs": arguments.count, "seconds": figures}))
@@ -68,7 +69,7 @@ def measure(runs: Path, words: list[str]) -> list[float]:
             check=False,
         )
         seconds.append(time.perf_counter() - start)
-        if done.returncode not in (0, 1):
+        if done.returncode:
             raise SystemExit(f"./doit {' '.join(words)} ended with {done.returncode}: {done.stderr.decode()}")
     return seconds
 
