@@ -4,44 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from harness import processes
 from harness.graph import receipts
 from harness.graph.receipts import PROJECT
 from tests.conftest import Doit
 
 pytestmark = [pytest.mark.fleet, pytest.mark.timeout(300)]
-
-
-@pytest.fixture(scope="module")
-def graded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A runs folder with one passed and one failed run; tests work on copies of it."""
-    from tests.conftest import SMALL_TARGETS
-
-    folder = tmp_path_factory.mktemp("graded")
-    (folder / "targets.tsv").write_text(SMALL_TARGETS)
-    settings = {
-        "nodes": "2", "rate": "14", "duration_s": "2", "targets": str(folder / "targets.tsv"), "churn": "off",
-        "settle_s": "0.1", "engine.timeout_s": "3", "engine.grace_s": "3", "progress_s": "1",
-    }  # fmt: skip
-    doit = Doit(folder / "runs", settings)
-    code, output = doit("soak", "run=good")
-    assert code == 0, output
-    code, output = doit("soak", "run=bad", thresholds="latency_2xx.p99 < 1us")
-    assert code == 1, output
-    yield folder / "runs"
-    processes.end(doit.processes(), grace_s=1)
-
-
-@pytest.fixture
-def copy(graded: Path, tmp_path: Path) -> Doit:
-    shutil.copytree(graded, tmp_path / "runs", copy_function=shutil.copy2)
-    return Doit(tmp_path / "runs")
 
 
 def verdicts(doit: Doit, run: str) -> list[str]:

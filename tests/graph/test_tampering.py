@@ -7,40 +7,16 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from harness import processes
 from harness.runs import RunFolder
-from tests.conftest import SMALL_TARGETS, Doit
+from tests.conftest import Doit
 
 pytestmark = [pytest.mark.fleet, pytest.mark.timeout(300)]
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doit]:
-    """Two small runs: good (PASS) and bad (FAIL: a target was stopped). Tests work on copies."""
-    folder = tmp_path_factory.mktemp("made")
-    (folder / "targets.tsv").write_text(SMALL_TARGETS)
-    settings = {
-        "nodes": "2", "rate": "14", "duration_s": "3", "targets": str(folder / "targets.tsv"), "churn": "off",
-        "settle_s": "0.1", "engine.timeout_s": "3", "engine.grace_s": "3", "progress_s": "1",
-    }  # fmt: skip
-    doit = Doit(folder / "runs", settings)
-    code, output = doit("soak", "run=good")
-    assert code == 0, output
-    code, output = doit("soak", "run=bad", fault="stop target svc-2 at 1s for 1s")
-    assert code == 1, output
-    yield doit
-    processes.end(doit.processes(), grace_s=1)
-
-
-@pytest.fixture
-def copy(made: Doit, tmp_path: Path) -> Doit:
-    shutil.copytree(made.runs, tmp_path / "runs", copy_function=shutil.copy2)
-    return Doit(tmp_path / "runs", made.settings)
 
 
 def whitewash(folder: RunFolder) -> None:
