@@ -7,7 +7,6 @@ import signal
 import sys
 import tempfile
 import traceback
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -92,20 +91,19 @@ def _stopped(stop: Interrupted) -> int:
 def _run(words: list[str]) -> int:
     invocation = invocations.parse(words, os.environ, Path("harness.toml"))
     invocations.set_current(invocation)
-    with lock.hold(invocation.runs) if invocation.wants_load else nullcontext():
+    load_run = invocation.soak_run if invocation.command == "run" else None
+    if load_run is None:
+        return _last_word(invocation, _doit(invocation))
+    with lock.hold(invocation.runs):
         try:
-            if invocation.wants_load:
-                _begin(invocation)
+            _begin(invocation, load_run)
             code = _doit(invocation)
         finally:
-            if invocation.wants_load:
-                _finish_if_nothing_lives(invocation)
+            _finish_if_nothing_lives(load_run)
     return _last_word(invocation, code)
 
 
-def _begin(invocation: invocations.Invocation) -> None:
-    folder = invocation.soak_run
-    assert folder is not None  # noqa: S101 - wants_load says so
+def _begin(invocation: invocations.Invocation, folder: RunFolder) -> None:
     other = lock.unfinished(invocation.runs)
     if other is not None and other != folder:
         raise BusyError(
@@ -133,12 +131,10 @@ def _closed(folder: RunFolder) -> str:
         return f"run {folder.run} is over, and {folder.closed} does not say why"
 
 
-def _finish_if_nothing_lives(invocation: invocations.Invocation) -> None:
+def _finish_if_nothing_lives(folder: RunFolder) -> None:
     """An unfinished mark stays only where something outside this process still goes on, or was killed half-way."""
     from harness.stages.fleets import fleet_of
 
-    folder = invocation.soak_run
-    assert folder is not None  # noqa: S101 - wants_load says so
     if isinstance(sys.exc_info()[1], Interrupted):
         return
     if not folder.run_json.exists() or not fleet_of(folder).is_up():

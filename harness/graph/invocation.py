@@ -43,11 +43,6 @@ class Invocation:
         """``./doit <words>`` as it has to be typed to reach the same runs folder as this call."""
         return f"./doit {words}{self.suffix}"
 
-    @property
-    def wants_load(self) -> bool:
-        """True when this call may start or continue a load."""
-        return self.command == "run" and self.soak_run is not None
-
     def shown(self) -> list[RunFolder]:
         """Runs that get tasks: those named, else the newest."""
         found = list(self.named) if self.named else newest_runs(self.runs)[:NEWEST]
