@@ -146,7 +146,11 @@ def _doit(invocation: invocations.Invocation) -> int:
 
     class Main(DoitMain):  # type: ignore[misc]
         BIN_NAME = "./doit"
-        DOIT_CMDS = tuple(_guarded(command, invocation) for command in DoitMain.DOIT_CMDS)
+        DOIT_CMDS = tuple(
+            _guarded(command, invocation)
+            for command in DoitMain.DOIT_CMDS
+            if command.get_name() in invocations.COMMANDS
+        )
 
     extra = {
         "GLOBAL": {"dodoFile": str(PROJECT / "dodo.py"), "backend": "receipts", "dep_file": str(invocation.runs)},

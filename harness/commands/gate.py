@@ -27,14 +27,15 @@ def gate(run: str, per_node: bool, runs_folder: Path, as_json: bool) -> int:
     """
     from harness.gate import render
     from harness.gate.saved import grade_run
-    from harness.stages.gate import WITNESSES
+    from harness.stages.gate import beside, drill
 
-    verdict, _ = grade_run(find_run(runs_folder, run))
+    folder = find_run(runs_folder, run)
+    verdict, _ = grade_run(folder)
     if as_json:
-        echo_json(verdict.to_json())
+        echo_json({**verdict.to_json(), "drill": drill(folder)})
     else:
         for line in render(verdict, per_node=per_node):
             if line.startswith("VERDICT "):
-                click.echo(WITNESSES)
+                click.echo("\n".join(beside(folder)))
             click.echo(line)
     return verdict.exit_code

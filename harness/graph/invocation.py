@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import shlex
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ OPTIONS = frozenset(
     {"-a", "--always-execute", "-c", "--continue", "-v", "--verbosity", "--all", "-q", "--quiet", "--status", "-p",
      "--private", "--deps", "--template", "--sort", "--no-status", "--shell", "--help", "--version"}
 )  # fmt: skip
+TASKS = (*receipts.STAGES, "soak", "teardown", "status", "test", "lint", "verify-full", "bench")
 LIVE_STAGES = ("plan", "pins", "preflight", "engines", "load")
 NEWEST = 50  # runs that get tasks of their own when the command line names none
 
@@ -103,6 +105,15 @@ def _check_options(arguments: list[str]) -> None:
 
 
 def _check_stages(command: str, selected: tuple[str, ...]) -> None:
+    if command == "info" and len(selected) != 1:
+        raise UsageError("info of which task? ./doit info gate:RUN says why it would run, or not")
+    for item in selected if command == "run" else ():
+        name = item.partition(":")[0]
+        if name not in TASKS and not name.isdigit():  # a digit is the value of -v
+            near = difflib.get_close_matches(name, TASKS, n=1)
+            raise UsageError(
+                f"there is no task {item!r}; " + (f"did you mean {near[0]}?" if near else "./doit list shows them")
+            )
     bare = [item for item in selected if item in receipts.STAGES or item == "teardown"]
     if command == "run" and bare:
         raise UsageError(
@@ -145,12 +156,19 @@ def _soak_run(
         return folder, settings
     if "soak" not in selected and folder.saved.exists():
         raise UsageError(f"run {run} is saved, its load is over; ./doit gate:{run} grades it")
-    changed = sorted(set(variables) - {"run", "runs"})
+    own = run_settings(folder)
+    asked, kept = settings.flat(), own.flat()
+    changed = [
+        f"{key}={asked[key]} (it has {kept[key]})"
+        for key in sorted(set(variables) - {"run", "runs"})
+        if asked[key] != kept[key]
+    ]
     if changed:
         raise SettingsError(
-            f"run {run} goes on with its own settings: leave out {', '.join(changed)}, or name another run"
+            f"run {run} goes on with its own settings, not with {', '.join(changed)}: "
+            "leave that out, or name another run"
         )
-    return folder, run_settings(folder)
+    return folder, own
 
 
 def _refuse_near_names(folder: RunFolder, runs: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,7 +48,11 @@ def hold(runs: Path) -> Iterator[None]:
 
 
 def _holder(descriptor: int) -> str:
-    return os.pread(descriptor, 20, 0).decode("ascii", "replace").strip() or "unknown"
+    for _ in range(20):  # it may hold the lock and not yet have written its pid
+        if text := os.pread(descriptor, 20, 0).decode("ascii", "replace").strip():
+            return text
+        time.sleep(0.02)
+    return "unknown"
 
 
 @contextmanager

@@ -113,7 +113,7 @@ def _check_distance(rolls: list[Roll], source: str, least_s: float) -> None:
         if roll.name in last and roll.at_s - last[roll.name] < least_s:
             raise PlanError(
                 f"{source}: restarts the proxy of {roll.name} twice within {roll.at_s - last[roll.name]:g} s, "
-                f"its old process needs {least_s:g} s to go"
+                f"its old process needs {least_s:g} s to go; a longer load, more nodes or churn=off avoids that"
             )
         last[roll.name] = roll.at_s
 

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import EvidenceError
+from harness.files import read_json
 from harness.graph import receipts
 from harness.runs import RunFolder
+from harness.store.readers import one_line
 
 WITNESSES = "SOAK UNPROVEN prober=absent restarts=absent (the verdict below is of the load alone)"
 
@@ -53,7 +55,23 @@ def announce(folder: RunFolder) -> int:
         )
     for line in document["lines"]:
         if line.startswith("VERDICT "):
-            sys.stdout.write(f"REPORT  {folder.report}\n{WITNESSES}\n" if folder.report.exists() else f"{WITNESSES}\n")
+            sys.stdout.writelines(f"{text}\n" for text in beside(folder))
         sys.stdout.write(line + "\n")
     sys.stdout.flush()
     return int(document["exit_code"])
+
+
+def beside(folder: RunFolder) -> list[str]:
+    """What stands before a verdict line: where the page is, what was injected, which witnesses are absent."""
+    fault = drill(folder)
+    page = [f"REPORT  {folder.report}"] if folder.report.exists() else []
+    return [*page, *([f"DRILL  faults were injected on purpose: {fault}"] if fault else []), WITNESSES]
+
+
+def drill(folder: RunFolder) -> str | None:
+    """The faults that a run was made with, None when there were none or nothing says so."""
+    try:
+        fault = read_json(folder.evidence / "run.json")["settings"]["fault"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return one_line(fault) if isinstance(fault, str) and fault else None

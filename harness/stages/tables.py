@@ -50,8 +50,8 @@ def work(folder: RunFolder) -> dict[str, Any]:
 
     if not folder.saved.exists():
         raise EvidenceError(
-            f"{folder.evidence} was never saved whole (it holds no {folder.saved.name}): "
-            f"save it first with ./doit save:{folder.run}"
+            f"was never saved whole ({folder.saved} is not there): ./doit soak run={folder.run} goes on with it, "
+            f"./doit teardown:{folder.run} ends it and saves what it has"
         )
     try:
         check_seal(folder)

@@ -76,6 +76,7 @@ def test_a_killed_engine_is_lost_and_the_other_node_is_whole(doit: Doit) -> None
     assert {(target, node) for target, _, node, _, _ in lost} == {(target, "node-b") for target in TARGETS}
     assert found.of(1) <= {"lost_backend", "threshold"}  # the plan's floor cannot be reached by one node
     assert "LOST  node-b " in found.output
+    assert "DRILL  faults were injected on purpose: kill-engine node-b at 3s" in found.output
     assert "survivors node-a=ok" in found.output
 
 

@@ -23,7 +23,8 @@ SEED = 20261130
 def kill_and_continue(doit: Doit, run: str, moment_s: float) -> str:
     """Kill the command after ``moment_s``, give it again, and check everything that must hold. Returns a summary."""
     folder = doit.folder(run)
-    child = doit.start("soak", f"run={run}")
+    words = ("soak", f"run={run}", "nodes=2")
+    child = doit.start(*words)
     try:
         child.communicate(timeout=moment_s)
     except subprocess.TimeoutExpired:
@@ -32,7 +33,7 @@ def kill_and_continue(doit: Doit, run: str, moment_s: float) -> str:
     before = {path.name: path.read_bytes() for path in folder.stages.glob("*.json")} if folder.stages.exists() else {}
     claim = folder.load_json.read_bytes() if folder.load_json.exists() else None
 
-    code, output = doit("soak", f"run={run}")
+    code, output = doit(*words)
 
     assert code == 0, f"killed after {moment_s:.2f} s with {sorted(before)}:\n{output}"
     assert "VERDICT PASS targets=3 passed=3 failed=0 not_run=0 backends=2 lost_backends=0" in output

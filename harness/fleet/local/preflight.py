@@ -92,7 +92,11 @@ def _files(config: LocalConfig) -> tuple[bool, str]:
     needed = FILES_PER_CONNECTION * config.connections * len(config.targets) + FILES_MARGIN
     if hard >= needed or hard == resource.RLIM_INFINITY:
         return True, f"{hard} open files allowed, one proxy may want {needed}"
-    return False, f"{hard} open files allowed, one proxy may want {needed}: raise the hard limit or lower connections="
+    fits = max(1, (hard - FILES_MARGIN) // (FILES_PER_CONNECTION * len(config.targets)))
+    return False, (
+        f"{hard} open files allowed, one proxy may want {needed}: raise the hard limit, "
+        f"or start another run with connections={fits}"
+    )
 
 
 def _leftovers(config: LocalConfig) -> tuple[bool, str]:
