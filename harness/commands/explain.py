@@ -10,7 +10,6 @@ import click
 from harness.commands.options import json_option
 from harness.commands.output import echo_json
 from harness.errors import UsageError
-from harness.report.words import advice
 
 if TYPE_CHECKING:
     from harness.gate.load import Gate
@@ -55,6 +54,8 @@ def explain(rule: str | None, with_sql: bool, as_json: bool) -> None:
 
 
 def _document(gate: Gate) -> dict[str, str]:
+    from harness.report.words import advice
+
     return {
         "rule": gate.rule,
         "asserts": gate.asserts,

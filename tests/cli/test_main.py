@@ -14,8 +14,16 @@ import pytest
 from harness import cli
 from harness.commands.output import printable
 from harness.errors import EvidenceError, HarnessError, StageError, UsageError
+from tests.cli.test_commands import index
+from tests.report import made
 
-COMMANDS = sorted(cli.cli.commands)
+COMMANDS = cli.COMMANDS
+
+
+def command(name: str) -> click.Command:
+    found = cli.cli.get_command(click.Context(cli.cli), name)
+    assert found is not None
+    return found
 
 
 def test_help_is_there_before_anything_heavy_is_imported() -> None:
@@ -32,6 +40,30 @@ def test_help_is_there_before_anything_heavy_is_imported() -> None:
     assert all(f"  {name}" in done.stdout for name in COMMANDS)
 
 
+def test_a_command_imports_no_other_command_and_a_grading_only_what_grades(tmp_path: Path) -> None:
+    """Modules that a grading never calls cost more time than its SQL. The gate needs duckdb, and only to grade."""
+    clean = made.clean_tables({"svc-1": 9}, ("node-a",))
+    index(made.save_run(tmp_path, "quick-1", clean, None))
+    words = ["gate", "quick-1", "--runs", str(tmp_path)]
+    code = (
+        "import json, sys; from harness.cli import main; at_start = list(sys.modules); "
+        f"code = main({words}); print(json.dumps([code, at_start, list(sys.modules)]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    code, at_start, after = json.loads(done.stdout.splitlines()[-1])
+    assert code == 0, done.stdout + done.stderr
+    rooms = {module for module in at_start if module.startswith("harness.")}
+    assert rooms == {"harness.cli", "harness.commands", "harness.commands.output", "harness.errors"}
+    assert {module for module in after if module.startswith("harness.commands.")} == {
+        "harness.commands.gate",
+        "harness.commands.options",
+        "harness.commands.output",
+    }
+    unwanted = {"doit", "jinja2", "markupsafe", "numpy", "pandas", "plumbum", "pyarrow", "yaml"}
+    unwanted |= {"harness.report", "harness.history", "harness.plan", "harness.graph.invocation", "harness.settings"}
+    assert not unwanted & set(after)
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help_with_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([name, "--help"]) == 0
@@ -41,7 +73,7 @@ def test_every_command_has_help_with_an_example(name: str, capsys: pytest.Captur
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_that_reads_speaks_json(name: str) -> None:
-    assert "--json" in {option for param in cli.cli.commands[name].params for option in param.opts}
+    assert "--json" in {option for param in command(name).params for option in param.opts}
 
 
 @pytest.mark.parametrize(
