@@ -8,7 +8,6 @@ from typing import Any
 
 from harness.errors import EvidenceError
 from harness.files import read_json
-from harness.graph import receipts
 from harness.runs import RunFolder
 from harness.store.readers import one_line
 
@@ -43,6 +42,7 @@ def announce(folder: RunFolder) -> int:
     Raises EvidenceError when the verdict is not there, or not as it was stored.
     """
     from harness.gate import store
+    from harness.graph import receipts
 
     receipt = receipts.read(folder, "gate")
     name = receipt.outcome.get("verdict") if receipt else None
