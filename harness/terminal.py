@@ -1,4 +1,4 @@
-"""The terminal: colour where it is welcome, a line rewritten in place or repeated plainly, a reader that goes away."""
+"""The terminal: colour where it is welcome, no control out of data, a line rewritten in place, a reader that leaves."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ COLUMN = 11
 def colour(stream: TextIO) -> bool:
     """True where colour and a live line are welcome."""
     return stream.isatty() and os.environ.get("TERM") != "dumb" and "NO_COLOR" not in os.environ
+
+
+def printable(text: str) -> str:
+    """``text`` with control and other unprintable characters as escapes: a name must not move the cursor."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 class LiveLine:

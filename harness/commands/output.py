@@ -11,10 +11,7 @@ from typing import Any
 
 import click
 
-
-def printable(text: str) -> str:
-    """``text`` with control and other unprintable characters as escapes: a name must not move the cursor."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+from harness.terminal import printable as printable
 
 
 def echo_json(value: Any) -> None:
