@@ -109,7 +109,7 @@ def _sums(evidence: Path) -> str:
 
 def verify(evidence: Path) -> dict[str, str]:
     """Name → SHA-256 of the saved files, each one read and compared. Raises EvidenceError naming what differs."""
-    from harness.store.ingest import verify_sums
+    from harness.store.sums import verify_sums
 
     sums = verify_sums(evidence)
     if not sums:

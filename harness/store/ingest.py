@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.errors import EvidenceError
 from harness.files import fsync_folder, sha256_file
-from harness.runs import SAVED, SUMS
 from harness.sortie.names import COUNTERS
 from harness.store import readers, side_rows
-from harness.store.own_run import RUN_JSON, OwnRun, read_own
+from harness.store.own_run import OwnRun, read_own
 from harness.store.parquet import Row, write_table
 from harness.store.report_rows import Source, choose_source, report_rows
 from harness.store.schemas import SCHEMA_VERSION, TABLES
+from harness.store.sums import digests
 
 SCENARIO = "mesh"
-SUM_LINE = re.compile(r"([0-9a-f]{64}) [ *]([^\n]+)")
-NOT_SUMMED = frozenset({SUMS, SAVED})
 
 
 def build_tables(
@@ -34,7 +30,7 @@ def build_tables(
     sentence with the file's name, when the evidence was changed since it was saved, is another run's or is not what it
     should be; ``tables`` is then as it was. Raises OSError when the disk is full.
     """
-    sources = _digests(evidence)
+    sources = digests(evidence)
     own = read_own(evidence, run=run, digests=sources)
     source = choose_source(evidence, stream=stream)
     rows = _all_rows(evidence, own, source, scenario)
@@ -57,82 +53,6 @@ def build_tables(
         shutil.rmtree(fresh, ignore_errors=True)
         raise
     return made
-
-
-def verify_sums(evidence: Path) -> dict[str, str]:
-    """File name → SHA-256 of everything that ``SHA256SUMS`` lists, each file read and compared.
-
-    Empty when there is no such list, which only evidence that was saved elsewhere may lack: where a ``run.json`` is,
-    it must be there. Raises EvidenceError naming what is absent, was changed, is no regular file (it is then never
-    opened), or stands in the evidence without being listed, hidden files, folders and links included.
-    """
-    entries = _entries(evidence)
-    if not entries.get(SUMS, True):
-        raise EvidenceError(f"{SUMS} is no regular file")
-    if SUMS not in entries and RUN_JSON not in entries:
-        return {}
-    sums = _listed(evidence / SUMS) if SUMS in entries else {}
-    if not sums and RUN_JSON in entries:
-        state = "lists nothing" if SUMS in entries else "is not there"
-        raise EvidenceError(f"{SUMS} {state}, so nothing says that the evidence is what was saved; put the list back")
-    for name, expected in sums.items():
-        if not entries.get(name, True):
-            raise EvidenceError(f"{_name(name)} is listed in {SUMS} and is no regular file")
-        try:
-            actual = sha256_file(evidence / name)
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise EvidenceError(f"{_name(name)} is listed in {SUMS} and cannot be read ({reason})") from error
-        if actual != expected:
-            raise EvidenceError(f"{_name(name)} was changed since it was saved: its SHA-256 is not the one in {SUMS}")
-    if added := sorted(entries.keys() - sums.keys() - NOT_SUMMED):
-        raise EvidenceError(f"{_name(added[0])} is in the evidence and not in {SUMS}, so it was added after saving")
-    if not entries.get(SAVED, True):
-        raise EvidenceError(f"{SAVED} is no regular file")
-    return sums
-
-
-def _entries(evidence: Path) -> dict[str, bool]:
-    """Everything in the folder, hidden or not → whether it is a regular file; a link is none, wherever it leads."""
-    if evidence.is_symlink():
-        raise EvidenceError(f"{evidence.name} is a symbolic link; the evidence of a run stands in the run's own folder")
-    try:
-        with os.scandir(evidence) as found:
-            return {entry.name: entry.is_file(follow_symlinks=False) for entry in found}
-    except OSError as error:
-        raise EvidenceError(f"the folder {evidence.name} cannot be read ({error.strerror}); save the run") from error
-
-
-def _listed(listing: Path) -> dict[str, str]:
-    """Name → digest as the list says. Raises EvidenceError for a line that is none, or names a file again."""
-    sums: dict[str, str] = {}
-    for number, line in readers.lines_of(readers.read_text(listing)):
-        match = SUM_LINE.fullmatch(line)
-        if match is None or "/" in match[2] or match[2] in ("..", "."):
-            raise EvidenceError(f"{listing.name}:{number} is not 'sha256  name'")
-        if match[2] in sums:
-            raise EvidenceError(f"{listing.name}:{number} lists {_name(match[2])} a second time")
-        sums[match[2]] = match[1]
-    return sums
-
-
-def _name(name: str) -> str:
-    """A file's name for a sentence: names may hold line ends, and bytes that are no text."""
-    return readers.one_line(readers.text(name) or "")
-
-
-def _digests(evidence: Path) -> dict[str, str]:
-    """Name → SHA-256 of every file. Without a list, from elsewhere, folders are left out and the rest must be files."""
-    if sums := verify_sums(evidence):
-        return sums
-    entries = sorted(_entries(evidence).items())
-    for name, is_file in entries:
-        if not is_file and ((evidence / name).is_symlink() or not (evidence / name).is_dir()):
-            raise EvidenceError(f"{_name(name)} is no regular file")
-    try:
-        return {name: sha256_file(evidence / name) for name, is_file in entries if is_file}
-    except OSError as error:
-        raise EvidenceError(f"the evidence cannot be read ({error.strerror or error}: {error.filename})") from error
 
 
 def _all_rows(evidence: Path, own: OwnRun, source: Source, scenario: str) -> dict[str, Iterable[Row]]:

@@ -15,7 +15,8 @@ import pytest
 from harness.errors import EvidenceError
 from harness.plan.model import Plan, PlannedTarget
 from harness.plan.sortie_yaml import render_plan
-from harness.store.ingest import build_tables, verify_sums
+from harness.store.ingest import build_tables
+from harness.store.sums import verify_sums
 
 CASES = Path(__file__).parent.parent / "cases" / "gate"
 RUN = "quick-1"

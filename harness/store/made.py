@@ -1,0 +1,84 @@
+"""The tables of a saved run, made where they are wanted; their index says of which evidence, or why there are none."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from typing import Any
+
+from harness.errors import EvidenceError
+from harness.files import alone, read_json, sha256_file, write_json
+from harness.runs import RunFolder
+from harness.store.schemas import SCHEMA_VERSION
+
+Seal = Callable[[RunFolder], None]
+"""Raises EvidenceError unless the evidence is what was saved or adopted. ``harness.stages.tables`` has the one of runs
+that have receipts; it is asked for by name, so that tables are never made of evidence that nobody looked at."""
+
+
+def make_tables(folder: RunFolder, *, seal: Seal, stream: bool = False) -> dict[str, Any]:
+    """Build the tables and their index, and return the index.
+
+    ``{"schema": 1, "run", "stream", "schema_version", "refused": sentence or None, "sums_sha256", "tables": name →
+    {"rows", "sha256"}}``. Evidence that cannot be read makes no table and is recorded as refused: the gate says why.
+    Raises EvidenceError for a run that was never saved whole (nothing is recorded), OSError when the disk is full.
+    """
+    with alone(folder.root):
+        return _make(folder, seal, stream)
+
+
+def ensure_tables(folder: RunFolder, *, seal: Seal, stream: bool = False) -> dict[str, Any] | None:
+    """``make_tables`` where there is no index, or one of another source or of other schemas.
+
+    What was changed or damaged is not made again in silence: it stays for the grading to refuse. Returns the index,
+    None when there is one that cannot be read.
+    """
+    if folder.tables_index.exists() and not _is_other(index := read_index(folder), stream):
+        return index
+    with alone(folder.root):  # another process may have made them meanwhile
+        if folder.tables_index.exists() and not _is_other(index := read_index(folder), stream):
+            return index
+        return _make(folder, seal, stream)
+
+
+def read_index(folder: RunFolder) -> dict[str, Any] | None:
+    """The index of the tables, None when there is none that can be read."""
+    try:
+        index = read_json(folder.tables_index)
+    except (OSError, ValueError):
+        return None
+    return index if isinstance(index, dict) else None
+
+
+def _is_other(index: dict[str, Any] | None, stream: bool) -> bool:
+    return index is not None and (index.get("stream", False), index.get("schema_version")) != (stream, SCHEMA_VERSION)
+
+
+def _make(folder: RunFolder, seal: Seal, stream: bool) -> dict[str, Any]:
+    from harness.store.ingest import build_tables
+
+    if not folder.saved.exists():
+        raise EvidenceError(
+            f"run {folder.run} was never saved whole ({folder.saved} is not there): ./doit soak run={folder.run} goes on "
+            f"with it, ./doit teardown:{folder.run} ends it and saves what it has",
+            run=folder.run,
+        )
+    try:
+        seal(folder)
+        tables = build_tables(folder.evidence, folder.tables, run=folder.run, stream=stream)
+        refused = None
+    except EvidenceError as error:
+        shutil.rmtree(folder.tables, ignore_errors=True)
+        tables, refused = {}, str(error)
+    folder.tables.mkdir(parents=True, exist_ok=True)
+    index = {
+        "schema": 1,
+        "run": folder.run,
+        "stream": stream,
+        "schema_version": SCHEMA_VERSION,
+        "refused": refused,
+        "sums_sha256": sha256_file(folder.sums) if folder.sums.is_file() else None,
+        "tables": tables,
+    }
+    write_json(folder.tables_index, index)
+    return index
