@@ -11,7 +11,7 @@ from harness.gate.run import READS, grade
 from harness.gate.store import append
 from harness.gate.verdict import Verdict
 from harness.runs import RunFolder
-from harness.store.ingest import verify_sums
+from harness.store.sums import verify_sums
 
 
 def grade_run(folder: RunFolder) -> tuple[Verdict, Path]:
