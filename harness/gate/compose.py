@@ -1,69 +1,99 @@
-"""Rows of gates and what is printed beside them → the verdict."""
+"""Rows of gates and what is printed beside them → the verdict of one run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from harness.errors import EvidenceError
-from harness.gate.load import Gate, digest
+from harness.gate.load import Gate
+from harness.gate.notes import notes
 from harness.gate.row import Row
 from harness.gate.summary import Record, Summary
-from harness.gate.text import ms
-from harness.gate.verdict import FAIL, PASS, NodeResult, TargetResult, Verdict
+from harness.gate.verdict import FAIL, PASS, UNPROVEN, Finding, NodeResult, TargetResult, Verdict
 from harness.store.readers import one_line
 
 # Findings by which a survivor of a lost backend is called FAIL.
 JUDGE_SURVIVORS = frozenset({"failures", "driver_saturated", "in_flight", "below_plan", "above_plan", "off_plan"})
 
 
-def compose(gates: list[Gate], rows: list[Row], summary: Summary) -> Verdict:
-    """The verdict: PASS only without a single finding. Raises EvidenceError when a finding is on no planned target."""
+def compose(gates: list[Gate], rows: Iterable[Row], summary: Summary, gate_sha256: str) -> Verdict:
+    """The verdict: PASS only without a finding, and with nothing unmeasured that a rule needs.
+
+    Raises EvidenceError when a row is on no planned target.
+    """
     failed: dict[int | None, list[Row]] = {}
+    unmeasured: dict[int | None, list[Row]] = {}
     for row in rows:
-        if row.verdict == "FAIL":
-            failed.setdefault(row.target_no, []).append(row)
+        (failed if row.verdict == "FAIL" else unmeasured).setdefault(row.target_no, []).append(row)
     of_run = failed.pop(None, [])
-    targets = tuple(_target(gates, failed.pop(record["target_no"], []), record, summary) for record in summary.targets)
-    if failed:
+    targets = tuple(
+        _target(gates, failed.pop(record["target_no"], []), unmeasured.pop(record["target_no"], []), record, summary)
+        for record in summary.targets
+    )
+    if failed or unmeasured:
         raise EvidenceError("a gate found something on a target that is not in the plan; make the tables again")
     run = summary.run
     return Verdict(
         run=run["run"],
-        word=FAIL if of_run or any(target.findings for target in targets) else PASS,
+        word=_word(bool(of_run), targets),
         targets=targets,
         run_findings=tuple(row.finding() for row in of_run),
         run_reasons=tuple(
             (one_line(subject or "run"), " | ".join(reasons(gates, list(group))))
             for subject, group in groupby(of_run, key=lambda row: row.subject)
         ),
-        lost=summary.lost,
+        lost=tuple(summary.lost),
         window=summary.window,
-        notes=tuple(_notes(summary)),
+        notes=tuple(notes(summary, targets)),
         backends=run["backends"],
         not_run=summary.not_run,
         report_pass=run["report_pass"],
         source=run["source"],
         skipped_lines=run["skipped_lines"],
         send_delay_limit_ms=run["max_send_delay_ms"],
-        gate_sha256=digest(),
+        not_measured=tuple(summary.uncounted),
+        gate_sha256=gate_sha256,
     )
 
 
-def _target(gates: list[Gate], failed: list[Row], record: Record, summary: Summary) -> TargetResult:
+def _word(run_failed: bool, targets: tuple[TargetResult, ...]) -> str:
+    words = {target.word for target in targets}
+    if run_failed or FAIL in words:
+        return FAIL
+    return UNPROVEN if UNPROVEN in words else PASS
+
+
+def _target(
+    gates: list[Gate], failed: list[Row], unmeasured: list[Row], record: Record, summary: Summary
+) -> TargetResult:
     nodes = tuple(summary.nodes.get(record["target_no"], ()))
     said: list[str] = []
-    for gate in gates:
+    for gate in gates if failed else ():
         mine = [row for row in failed if row.rule == gate.rule]
         said += reasons([gate], mine)
         if gate.rule == "lost_backend" and mine:
             said.append(_survivors(nodes, {row.node for row in failed if row.rule in JUDGE_SURVIVORS}))
     return TargetResult(
-        **{key: record[key] for key in TargetResult.__dataclass_fields__ if key in record},
+        **{key: record[key] for key in TARGET_FIELDS},
         findings=tuple(row.finding() for row in failed),
         reasons=tuple(said),
         nodes=nodes,
+        unmeasured=tuple(_unmeasured(row) for row in unmeasured),
+        unruled=summary.unruled.get(record["target_no"], {}),
     )
+
+
+TARGET_FIELDS = (
+    "target", "state", "share_rps", "http_2xx", "planned", "sent", "rate_rps", "survivors", "p50_ns", "p99_ns",
+    "max_ns", "send_delay_p99_ns",
+)  # fmt: skip
+
+
+def _unmeasured(row: Row) -> Finding:
+    """What a rule needed and nobody counted: whose it is, is the evidence's."""
+    what = row.failure_class or row.rule
+    return Finding(row.rule, row.node, row.failure_class, None, "evidence", f"{what} was not measured")
 
 
 def reasons(gates: list[Gate], failed: list[Row]) -> Iterator[str]:
@@ -83,32 +113,3 @@ def reasons(gates: list[Gate], failed: list[Row]) -> Iterator[str]:
 def _survivors(nodes: tuple[NodeResult, ...], failing: set[str | None]) -> str:
     words = [f"{node.node}={'FAIL' if node.node in failing else 'ok'}" for node in nodes if node.state == "returned"]
     return "survivors " + " ".join(words) if words else "no backend survived"
-
-
-def _notes(summary: Summary) -> Iterator[str]:
-    run = summary.run
-    if run["skipped_lines"]:
-        yield f"{run['skipped_lines']} line(s) of the results stream hold no execution (torn, or not of this driver)"
-    if run["log_present"] and run["log_summary"] is None and run["source"] == "report":
-        yield "the sortie log has no summary line, so it does not say whether something was not run"
-    if summary.totals_differ:
-        yield f"totals of the report are not the sum of its results: {', '.join(summary.totals_differ)}"
-    yield _send_delay(summary)
-    blind = [str(target["target"]) for target in summary.targets if _should_have_delay(target)]
-    if blind and run["max_send_delay_ms"] is not None:
-        yield f"send delay not measured although this engine measures it: {', '.join(blind)}"
-
-
-def _should_have_delay(target: Record) -> bool:
-    return bool(target["own_engine"]) and target["send_delay_p99_ns"] is None
-
-
-def _send_delay(summary: Summary) -> str:
-    """The engines' own lateness, worst node per target; said also where it was not measured."""
-    measured = {target["target"]: target["send_delay_p99_ns"] for target in summary.targets}
-    if all(value is None for value in measured.values()):
-        return "send delay (intended time to written): not measured"
-    limit = summary.run["max_send_delay_ms"]
-    words = [f"{name}={'not measured' if value is None else ms(value)}" for name, value in measured.items()]
-    against = "no limit" if limit is None else f"limit {limit:g}"
-    return f"send delay (intended time to written), p99 of the worst node in ms, {against}: {' '.join(words)}"

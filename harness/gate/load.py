@@ -7,6 +7,11 @@
 -- needs: cells, runs             tables and views it reads
 -- reason: failures {}            optional: how the parts of one target's reason are put together
 -- between: space                 optional: what stands between them: bar (the default), space, semicolon
+-- unmeasured: note               optional: an item that was not measured is a mere note; else the run is UNPROVEN by it
+
+A gate gives one row per planned item, with the columns run, target_no (none: the item is the run's), place, item,
+verdict, cause, and of node, class, count, subject, lead, part and tail those it has. The rows are put in order by
+target_no, class, place and item. It is run over many runs at once: whatever it joins or groups, it does so by run.
 """
 
 from __future__ import annotations
@@ -23,7 +28,8 @@ from harness.store import schemas
 HEADER = re.compile(r"-- ([a-z]+): (.*)")
 CONTINUED = re.compile(r"--\s{2,}(.*)")
 REQUIRED = ("gate", "asserts", "cause", "items", "needs")
-OPTIONAL = ("reason", "between")
+OPTIONAL = ("reason", "between", "unmeasured")
+UNMEASURED = ("unproven", "note")
 SEPARATORS = {"bar": " | ", "space": " ", "semicolon": "; "}
 
 
@@ -38,6 +44,7 @@ class Gate:
     needs: tuple[str, ...]
     reason: str
     between: str
+    unmeasured: str
     sql: str
     path: Path
 
@@ -74,6 +81,9 @@ def parse_gate(text: str, path: Path) -> Gate:
     reason, between = header.get("reason", "{}"), header.get("between", "bar")
     if "{}" not in reason or between not in SEPARATORS:
         raise HarnessError(f"{path.name}: reason must hold {{}}, and between be one of {', '.join(SEPARATORS)}")
+    unmeasured = header.get("unmeasured", UNMEASURED[0])
+    if unmeasured not in UNMEASURED:
+        raise HarnessError(f"{path.name}: unmeasured must be one of {', '.join(UNMEASURED)}")
     return Gate(
         rule=header["gate"],
         asserts=header["asserts"],
@@ -82,6 +92,7 @@ def parse_gate(text: str, path: Path) -> Gate:
         needs=tuple(need.strip() for need in header["needs"].split(",")),
         reason=reason,
         between=SEPARATORS[between],
+        unmeasured=unmeasured,
         sql=text,
         path=path,
     )
@@ -116,7 +127,8 @@ def files() -> list[Path]:
     """Every file whose change must grade a run again: the SQL, the code that runs it, and the schemas it reads."""
     package = Path(__file__).parent
     code = [*sorted(package.glob("*.py")), package.parent / "sqlfiles.py", package.parent / "store" / "database.py"]
-    return [*sql_files("views"), *sql_files("gates"), *code, Path(schemas.__file__)]
+    sql = [path for folder in ("views", "gates", "verdict") for path in sql_files(folder)]
+    return [*sql, *code, Path(schemas.__file__)]
 
 
 def digest() -> str:

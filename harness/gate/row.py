@@ -13,14 +13,17 @@ class Row:
     """One row of a gate: a planned item and what was found there.
 
     ``verdict`` is PASS, FAIL, SKIP (another rule says why nothing can be judged here) or UNMEASURED. A finding in
-    words is ``lead + part + tail``; findings of one target with equal lead and tail are said together.
+    words is ``lead + part + tail``; findings of one target with equal lead and tail are said together. ``place`` is the
+    item's order among those of its target.
     """
 
     rule: str
+    run: str
     item: str
     verdict: str
     cause: str
     target_no: int | None = None
+    place: int | None = None
     node: str | None = None
     failure_class: str | None = None
     count: int | None = None

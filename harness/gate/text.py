@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.gate.verdict import FAIL, REFUSED, NodeResult, TargetResult, Verdict
+from harness.gate.verdict import FAIL, PASS, REFUSED, NodeResult, TargetResult, Verdict
 from harness.store.readers import one_line
 
 
@@ -36,7 +36,7 @@ def _lines(verdict: Verdict, per_node: bool) -> Iterator[str]:
 
 def _target(target: TargetResult, backends: int) -> str:
     line = f"{target.word}  {target.target}"
-    reason = " | ".join(target.reasons)
+    reason = " | ".join(target.reasons) if target.word == FAIL else f"not measured: {_unmeasured(target)}"
     if target.state != "graded":
         return f"{line}  -- {reason}"
     rate = "?" if target.rate_rps is None else brief(target.rate_rps)
@@ -44,10 +44,20 @@ def _target(target: TargetResult, backends: int) -> str:
     if target.http_2xx is not None:
         line += f" http_2xx={target.http_2xx}/{'?' if target.planned is None else target.planned}"
     line += f" backends={target.survivors}/{backends}  "
-    line += f"-- {reason}" if target.word == FAIL else "failures=none"
+    line += "failures=none" if target.word == PASS else f"-- {reason}"
     if target.p50_ns is not None and target.p99_ns is not None:
         line += f"  lat p50<={ms(target.p50_ns)} p99<={ms(target.p99_ns)} max<={ms(target.max_ns)}"
     return line
+
+
+def _unmeasured(target: TargetResult) -> str:
+    """The rules that lacked a count, each with the classes of failure that nobody counted."""
+    classes: dict[str, list[str]] = {}
+    for finding in target.unmeasured:
+        named = classes.setdefault(finding.rule, [])
+        if finding.failure_class and finding.failure_class not in named:
+            named.append(finding.failure_class)
+    return " | ".join(f"{rule} [{' '.join(names)}]" if names else rule for rule, names in classes.items())
 
 
 def _nodes(target: TargetResult) -> Iterator[str]:

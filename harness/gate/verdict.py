@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.errors import EXIT_FAIL, EXIT_PASS, EXIT_REFUSED
 
 SCHEMA = 1
-PASS, FAIL, REFUSED = "PASS", "FAIL", "REFUSED"
+PASS, FAIL, UNPROVEN, REFUSED = "PASS", "FAIL", "UNPROVEN", "REFUSED"
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,20 @@ class Finding:
 
 @dataclass(frozen=True)
 class NodeResult:
-    """One cell of the grid: what a node did for a target. None is not measured."""
+    """One cell of the grid: what a node did for a target. None is not measured.
+
+    ``sent`` requests left the engine; ``outcomes`` are those that ended in some way, in the engine's own queue too;
+    ``released`` is what its pacing let go. ``failures`` holds the counters of the zero-failure set that moved.
+    """
 
     node: str
     backend: str
     state: str  # returned | lost | lost, returned nothing | refused | silent | not dispatched | not graded
     http_2xx: int | None
     planned: int | None
+    sent: int | None
+    outcomes: int | None
+    released: int | None
     rate_rps: float | None
     elapsed_ms: int | None
     started_at: str | None
@@ -56,23 +64,43 @@ class NodeResult:
     p99_ns: float | None
     max_ns: float | None
     send_delay_p99_ns: float | None
-    failures: dict[str, int] | None
     error: str | None
+    failures: dict[str, int] | None
+
+    @property
+    def zero_below(self) -> float | None:
+        """The failure rate that no failure rules out, None where one was seen or nothing was sent."""
+        return None if self.failures is None or self.failures else rule_of_three(self.sent)
+
+    @property
+    def unaccounted(self) -> int | None:
+        """Released requests without an outcome, negative for outcomes of none; None where either was not counted."""
+        return None if self.released is None or self.outcomes is None else self.released - self.outcomes
 
     def to_json(self) -> dict[str, Any]:
         """The form of ``--json``."""
-        return dict(self.__dict__)
+        return {**self.__dict__, "zero_below": self.zero_below, "unaccounted": self.unaccounted}
+
+
+def rule_of_three(requests: int | None) -> float | None:
+    """The rate that 0 failures among ``requests`` rule out with 95 % confidence: 3/n (ASQ 2007, the rule of three)."""
+    return 3 / requests if requests else None
 
 
 @dataclass(frozen=True)
 class TargetResult:
-    """One planned target. ``reasons`` are its findings in words, in the gates' order."""
+    """One planned target. ``reasons`` are its findings in words, in the gates' order.
+
+    ``unmeasured`` is what a rule needed and the producer did not count; ``unruled`` maps a node to the counters that
+    moved and that no rule judges.
+    """
 
     target: str
     state: str  # graded | missing | duplicate | not_run
     share_rps: int
     http_2xx: int | None
     planned: int | None
+    sent: int | None
     rate_rps: float | None
     survivors: int
     p50_ns: float | None
@@ -82,11 +110,20 @@ class TargetResult:
     findings: tuple[Finding, ...]
     reasons: tuple[str, ...]
     nodes: tuple[NodeResult, ...]
+    unmeasured: tuple[Finding, ...] = ()
+    unruled: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def word(self) -> str:
-        """A target passes only without a single finding."""
-        return FAIL if self.findings else PASS
+        """A target passes only without a single finding, and with all measured that a rule needs."""
+        return FAIL if self.findings else UNPROVEN if self.unmeasured else PASS
+
+    @property
+    def zero_below(self) -> float | None:
+        """The failure rate ruled out by no failure on any node; None where one was seen or something not measured."""
+        seen = [node for node in self.nodes if node.failures is not None]
+        clean = seen and not self.unmeasured and not any(node.failures for node in seen)
+        return rule_of_three(self.sent) if clean else None
 
     def to_json(self) -> dict[str, Any]:
         """The form of ``--json``."""
@@ -95,12 +132,16 @@ class TargetResult:
             "verdict": self.word,
             "http_2xx": self.http_2xx,
             "planned": self.planned,
+            "sent": self.sent,
+            "zero_below": self.zero_below,
             "rate_rps": self.rate_rps,
             "p50_ns": self.p50_ns,
             "p99_ns": self.p99_ns,
             "max_ns": self.max_ns,
             "send_delay_p99_ns": self.send_delay_p99_ns,
             "findings": [finding.to_json() for finding in self.findings],
+            "unmeasured": [finding.to_json() for finding in self.unmeasured],
+            "unruled": {node: dict(counters) for node, counters in self.unruled.items()},
             "nodes": [node.to_json() for node in self.nodes],
         }
 
@@ -148,6 +189,7 @@ class Verdict:
     source: str = "report"
     skipped_lines: int = 0
     send_delay_limit_ms: float | None = None
+    not_measured: tuple[str, ...] = ()
     gate_sha256: str = ""
 
     @classmethod
@@ -159,17 +201,21 @@ class Verdict:
 
     @property
     def exit_code(self) -> int:
-        """0 PASS, 1 FAIL, 2 REFUSED."""
+        """0 PASS, 1 FAIL, 2 REFUSED or UNPROVEN."""
         return {PASS: EXIT_PASS, FAIL: EXIT_FAIL}.get(self.word, EXIT_REFUSED)
 
     @property
     def counts(self) -> dict[str, int]:
-        """``failed`` counts failed targets and labels outside the plan, so passed + failed may exceed targets."""
-        failed = sum(target.word == FAIL for target in self.targets)
+        """``failed`` counts failed targets and labels outside the plan, so passed + failed may exceed targets.
+
+        A target that is UNPROVEN is in neither.
+        """
+        words = [target.word for target in self.targets]
+        failed = words.count(FAIL)
         strangers = sum(finding.rule == "unplanned_target" for finding in self.run_findings)
         return {
             "targets": len(self.targets),
-            "passed": len(self.targets) - failed,
+            "passed": words.count(PASS),
             "failed": failed + strangers,
             "not_run": self.not_run,
             "backends": self.backends,
@@ -194,5 +240,6 @@ class Verdict:
             "skipped_lines": self.skipped_lines,
             "report_pass": self.report_pass,
             "send_delay_limit_ms": self.send_delay_limit_ms,
+            "not_measured": list(self.not_measured),
             "gate_sha256": self.gate_sha256,
         }

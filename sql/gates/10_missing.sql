@@ -4,6 +4,7 @@
 -- items: target
 -- needs: target_states
 SELECT
+    run,
     target_no,
     'execution' AS item,
     CASE WHEN state = 'missing' THEN 'FAIL' WHEN state <> 'missing' THEN 'PASS' END AS verdict,

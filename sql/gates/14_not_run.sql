@@ -4,6 +4,7 @@
 -- items: target
 -- needs: target_states, executions
 SELECT
+    target_states.run,
     target_no,
     'execution' AS item,
     CASE WHEN state = 'not_run' THEN 'FAIL' WHEN state <> 'not_run' THEN 'PASS' END AS verdict,
@@ -11,4 +12,5 @@ SELECT
     'NOT RUN: the driver never attempted it (' || coalesce(target_states.error, executions.error, 'no reason given')
         || ')' AS lead
 FROM target_states
-LEFT JOIN executions ON state = 'not_run' AND executions.label = target_states.label
+LEFT JOIN executions
+    ON state = 'not_run' AND executions.run = target_states.run AND executions.label = target_states.label

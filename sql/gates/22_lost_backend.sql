@@ -4,7 +4,9 @@
 -- items: cell
 -- needs: cells
 SELECT
+    run,
     target_no,
+    place,
     node,
     cell AS item,
     judge(state, lost) AS verdict,
@@ -12,4 +14,3 @@ SELECT
     'LOST BACKEND ' || node || ' (' || backend || ') '
         || CASE WHEN returned THEN '[counters reported]' ELSE '[returned nothing]' END AS lead
 FROM cells
-ORDER BY target_no, backend_no

@@ -4,6 +4,7 @@
 -- items: target
 -- needs: target_states
 SELECT
+    run,
     target_no,
     'execution' AS item,
     judge(state, error IS NOT NULL AND lost = 0 AND NOT is_refused) AS verdict,

@@ -4,7 +4,9 @@
 -- items: cell
 -- needs: cells
 SELECT
+    run,
     target_no,
+    place,
     node,
     cell AS item,
     judge(
@@ -19,4 +21,3 @@ SELECT
     node || '=' || coalesce(printf('%.2f', elapsed_ms / 1000), '?') || 's' AS part,
     ']' AS tail
 FROM cells
-ORDER BY target_no, backend_no

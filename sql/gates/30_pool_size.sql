@@ -4,12 +4,13 @@
 -- items: target
 -- needs: target_states, cells, runs
 WITH absent AS (
-    SELECT target_no, string_agg(node, ' ' ORDER BY node_no) AS nodes
+    SELECT run, target_no, string_agg(node, ' ' ORDER BY node_no) AS nodes
     FROM cells
     WHERE planned AND NOT dispatched
-    GROUP BY target_no
+    GROUP BY run, target_no
 )
 SELECT
+    run,
     target_no,
     'dispatch list' AS item,
     judge(
@@ -23,4 +24,4 @@ SELECT
     'backends ' || dispatched || '/' || backends || coalesce(' (not dispatched: ' || absent.nodes || ')', '') AS lead
 FROM target_states
 JOIN runs USING (run)
-LEFT JOIN absent USING (target_no)
+LEFT JOIN absent USING (run, target_no)

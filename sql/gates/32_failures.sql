@@ -1,42 +1,42 @@
 -- gate: failures
--- asserts: No failure counter moved on any backend, lost ones included; pool_overflow and http_inflight_lost have gates
---          of their own.
+-- asserts: No failure counter moved on any backend, lost ones included; requests that were never sent, and those in
+--          flight at the end, have gates of their own.
 -- cause: mesh; the request was sent and it failed
 -- items: cell × class
 -- needs: cells, counters, capabilities
 -- reason: failures {}
 -- between: space
 WITH classes AS (
-    SELECT DISTINCT counter
-    FROM (SELECT counter FROM counters UNION ALL SELECT counter FROM capabilities)
-    WHERE is_failure(counter) AND metric(counter) NOT IN ('pool_overflow', 'http_inflight_lost')
+    SELECT run, counter, metric(counter) AS class, bool_and(counted) AS counted
+    FROM (SELECT run, counter, true AS counted FROM counters UNION ALL SELECT run, counter, counted FROM capabilities)
+    WHERE is_failure(counter) AND NOT is_not_sent(counter) AND counter <> 'benchmark.http_inflight_lost'
+    GROUP BY run, counter
 ),
-counted AS (
+told AS (
     SELECT
-        cells.*,
-        metric(classes.counter) AS class,
-        returned AND counters.counter IS NULL AND NOT coalesce(counted, true) AS unmeasured,
-        CASE WHEN counters.counter IS NULL THEN 0 ELSE counters.value END AS value
+        run,
+        target_no,
+        place,
+        cells.node,
+        cell || ' ' || class AS item,
+        class,
+        CASE
+            WHEN state <> 'graded' OR NOT returned THEN 'SKIP'
+            WHEN counters.value > 0 THEN 'FAIL'
+            WHEN counters.value = 0 THEN 'PASS'
+            WHEN counters.counter IS NOT NULL OR bad_counters IS NOT NULL THEN 'SKIP' -- no count: bad_counters says so
+            WHEN counted THEN 'PASS'
+            ELSE 'UNMEASURED'
+        END AS verdict,
+        counters.value AS count
     FROM cells
-    CROSS JOIN classes
-    LEFT JOIN counters USING (exec_no, backend_no, counter)
-    LEFT JOIN capabilities USING (counter)
+    JOIN classes USING (run)
+    LEFT JOIN counters USING (run, exec_no, backend_no, counter)
 )
 SELECT
-    target_no,
-    node,
-    cell || ' ' || class AS item,
-    CASE
-        WHEN state <> 'graded' OR NOT returned OR value IS NULL THEN 'SKIP'
-        WHEN unmeasured THEN 'UNMEASURED'
-        WHEN value > 0 THEN 'FAIL'
-        WHEN value = 0 THEN 'PASS'
-    END AS verdict,
-    class,
-    value AS count,
+    *,
     'mesh' AS cause,
-    class || '=' || sum(value) OVER (PARTITION BY target_no, class) || ' [' AS lead,
-    node || '=' || value AS part,
+    class || '=' || sum(count) OVER (PARTITION BY run, target_no, class) || ' [' AS lead,
+    node || '=' || count AS part,
     ']' AS tail
-FROM counted
-ORDER BY target_no, class, backend_no
+FROM told

@@ -3,29 +3,28 @@
 -- cause: driver; these requests were never sent, so the mesh did not fail them. Mesh where requests that it had not
 --        answered held every connection: then a full queue is what a stalled mesh looks like from here
 -- items: cell
--- needs: cells, counters
+-- needs: cells
 SELECT
+    run,
     target_no,
-    cells.node,
+    place,
+    node,
     cell AS item,
     CASE
         WHEN state <> 'graded' OR NOT returned THEN 'SKIP'
-        WHEN counters.value > 0 THEN 'FAIL'
-        WHEN counters.counter IS NULL OR counters.value = 0 THEN 'PASS'
-        ELSE 'SKIP' -- no count: bad_counters says so
+        WHEN not_sent > 0 THEN 'FAIL'
+        WHEN not_sent = 0 THEN 'PASS'
+        WHEN bad_counters IS NOT NULL THEN 'SKIP' -- no count: bad_counters says so
+        ELSE 'UNMEASURED'
     END AS verdict,
-    'pool_overflow' AS class,
-    counters.value AS count,
+    not_sent_class AS class,
+    not_sent AS count,
     CASE WHEN held THEN 'mesh' ELSE 'driver' END AS cause,
-    'driver saturated: ' || sum(counters.value) OVER (PARTITION BY target_no, held) || ' request(s) not sent [' AS lead,
-    cells.node || '=' || counters.value AS part,
+    'driver saturated: ' || sum(not_sent) OVER (PARTITION BY run, target_no, held) || ' request(s) not sent [' AS lead,
+    node || '=' || not_sent AS part,
     CASE
-        WHEN held THEN '] (pool_overflow: every connection was held by a request that the mesh had not answered)'
-        ELSE '] (pool_overflow: the engine''s own queue was full, the mesh never saw them)'
+        WHEN held
+            THEN '] (' || not_sent_class || ': every connection was held by a request that the mesh had not answered)'
+        ELSE '] (' || not_sent_class || ': the engine''s own queue was full, the mesh never saw them)'
     END AS tail
 FROM cells
-LEFT JOIN counters
-    ON counters.exec_no = cells.exec_no
-    AND counters.backend_no = cells.backend_no
-    AND counters.counter = 'benchmark.pool_overflow'
-ORDER BY target_no, cells.backend_no

@@ -4,6 +4,7 @@
 -- items: target
 -- needs: target_states
 SELECT
+    run,
     target_no,
     'execution' AS item,
     judge(state, results = 0 AND lost = 0 AND error IS NULL) AS verdict,

@@ -1,22 +1,31 @@
 -- gate: above_plan
--- asserts: No survivor has more than (200 - P) % of its share × duration as 2xx.
+-- asserts: No survivor has more than (200 - P) % of its share × duration as 2xx; where 2xx are not counted, it did not
+--          send more than that.
 -- cause: plan; more load than planned is another plan's run
 -- items: cell
--- needs: cells, runs
+-- needs: cells
+WITH counted AS (
+    SELECT
+        *,
+        planned_2xx * (200 - floor_pct) / 100 AS ceiling,
+        CASE WHEN bad_counters IS NULL THEN coalesce(http_2xx, sent) ELSE http_2xx END AS at_most
+    FROM cells
+)
 SELECT
+    run,
     target_no,
+    place,
     node,
     cell AS item,
     CASE
-        WHEN state <> 'graded' OR NOT survivor OR http_2xx IS NULL THEN 'SKIP'
-        WHEN http_2xx::DOUBLE > planned_2xx * (200 - floor_pct) / 100 THEN 'FAIL'
-        WHEN http_2xx::DOUBLE <= planned_2xx * (200 - floor_pct) / 100 THEN 'PASS'
+        WHEN state <> 'graded' OR NOT survivor OR at_most IS NULL THEN 'SKIP'
+        WHEN at_most::DOUBLE > ceiling THEN 'FAIL'
+        WHEN at_most::DOUBLE <= ceiling THEN 'PASS'
     END AS verdict,
-    http_2xx AS count,
+    at_most AS count,
     'plan' AS cause,
-    'http_2xx above ' || (200 - floor_pct) || '% of the planned ' || brief(round(planned_2xx)) || ' on [' AS lead,
-    node || '=' || http_2xx AS part,
+    CASE WHEN http_2xx IS NULL THEN 'requests' ELSE 'http_2xx' END || ' above ' || (200 - floor_pct)
+        || '% of the planned ' || brief(round(planned_2xx)) || ' on [' AS lead,
+    node || '=' || at_most AS part,
     '] (more than this plan sends)' AS tail
-FROM cells
-JOIN runs USING (run)
-ORDER BY target_no, backend_no
+FROM counted

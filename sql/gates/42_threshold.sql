@@ -6,14 +6,15 @@
 --        of the mesh. Else mesh, and always so for a percentile of request_to_response, which starts when a request
 --        is written
 -- items: target × threshold
--- needs: target_states, thresholds, threshold_actuals, plan_thresholds, counters, cells, runs
+-- needs: target_states, thresholds, threshold_actuals, plan_thresholds, counters, cells
 -- reason: thresholds failed: {}
 -- between: semicolon
 WITH failed AS (
-    SELECT DISTINCT exec_no FROM counters WHERE is_failure(counter) AND value > 0
+    SELECT DISTINCT run, exec_no, true AS told FROM counters WHERE is_failure(counter) AND value > 0
 ),
 engines AS (
     SELECT
+        run,
         target_no,
         bool_or(
             cells.lost
@@ -25,41 +26,43 @@ engines AS (
         ) AS bent,
         bool_or(survivor AND held) AS held
     FROM cells
-    JOIN runs USING (run)
-    GROUP BY target_no
+    GROUP BY run, target_no
 ),
 breaking AS (
-    SELECT exec_no, threshold_no, string_agg(node || '=' || actual, ' ' ORDER BY backend_no) AS nodes
+    SELECT run, exec_no, threshold_no, string_agg(node || '=' || actual, ' ' ORDER BY backend_no) AS nodes
     FROM threshold_actuals
     WHERE NOT holds
-    GROUP BY exec_no, threshold_no
+    GROUP BY run, exec_no, threshold_no
 ),
 judged AS (
-    SELECT target_no, threshold_no, expr, thresholds.passed AS holds, actual, nodes
+    SELECT run, target_no, threshold_no, expr, thresholds.passed AS holds, actual, nodes
     FROM target_states
     JOIN thresholds USING (run, exec_no)
-    LEFT JOIN breaking USING (exec_no, threshold_no)
+    LEFT JOIN breaking USING (run, exec_no, threshold_no)
 ),
 wanted AS (
-    SELECT target_no, NULL AS threshold_no, plan_thresholds.expr
+    SELECT run, target_no, NULL AS threshold_no, plan_thresholds.expr
     FROM target_states
-    CROSS JOIN plan_thresholds
-    ANTI JOIN judged USING (target_no, expr)
+    JOIN plan_thresholds USING (run)
+    ANTI JOIN judged USING (run, target_no, expr)
 ),
 listed AS (
-    SELECT target_no, threshold_no, expr, holds, coalesce(actual, '?') AS actual, nodes, true AS was_judged
+    SELECT run, target_no, threshold_no, expr, holds, coalesce(actual, '?') AS actual, nodes, true AS was_judged
     FROM judged
     UNION ALL
-    SELECT target_no, threshold_no, expr, NULL, 'not judged', NULL, false FROM wanted
+    SELECT run, target_no, threshold_no, expr, NULL, 'not judged', NULL, false FROM wanted
 )
 SELECT
+    run,
     target_no,
+    threshold_no AS place,
     coalesce('threshold ' || threshold_no, 'planned ' || expr) AS item,
     CASE
         WHEN state <> 'graded' THEN 'SKIP'
         WHEN NOT was_judged AND (error IS NOT NULL OR is_refused OR results = 0) THEN 'SKIP'
         WHEN holds THEN 'PASS'
-        WHEN is_failure(expr) AND failed.exec_no IS NOT NULL THEN 'SKIP'
+        WHEN is_failure(expr) AND failed.told THEN 'SKIP'
+        WHEN NOT was_judged AND NOT judges_limits THEN 'UNMEASURED'
         ELSE 'FAIL'
     END AS verdict,
     CASE
@@ -72,7 +75,6 @@ SELECT
     END AS cause,
     expr || ' (actual ' || actual || ')' || coalesce(' on [' || nodes || ']', '') AS lead
 FROM listed
-JOIN target_states USING (target_no)
-LEFT JOIN failed USING (exec_no)
-LEFT JOIN engines USING (target_no)
-ORDER BY target_no, threshold_no NULLS LAST
+JOIN target_states USING (run, target_no)
+LEFT JOIN failed USING (run, exec_no)
+LEFT JOIN engines USING (run, target_no)

@@ -4,11 +4,12 @@
 -- items: cell
 -- needs: cells
 SELECT
+    run,
     target_no,
+    place,
     node,
     cell AS item,
     judge(state, dispatched AND NOT returned AND NOT lost AND execution_error IS NULL AND NOT is_refused) AS verdict,
     'evidence' AS cause,
     node || ' (' || backend || ') returned nothing, and is not listed as lost' AS lead
 FROM cells
-ORDER BY target_no, backend_no

@@ -4,11 +4,12 @@
 -- items: cell
 -- needs: cells
 SELECT
+    run,
     target_no,
+    place,
     node,
     cell AS item,
     judge(state, returned AND NOT dispatched) AS verdict,
     'evidence' AS cause,
     node || ' (' || backend || ') returned a result and was not dispatched' AS lead
 FROM cells
-ORDER BY target_no, backend_no

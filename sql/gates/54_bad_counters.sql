@@ -5,16 +5,17 @@
 -- items: target
 -- needs: cells
 WITH bad AS (
-    SELECT target_no, string_agg(node || ': ' || bad_counters, ', ' ORDER BY backend_no) AS told
+    SELECT run, target_no, string_agg(node || ': ' || bad_counters, ', ' ORDER BY backend_no) AS told
     FROM cells
     WHERE returned AND bad_counters IS NOT NULL
-    GROUP BY target_no
+    GROUP BY run, target_no
 )
 SELECT
+    run,
     target_no,
     'counters' AS item,
     judge(state, told IS NOT NULL) AS verdict,
     'evidence' AS cause,
     'counters that cannot be counts (' || told || ')' AS lead
 FROM target_states
-LEFT JOIN bad USING (target_no)
+LEFT JOIN bad USING (run, target_no)

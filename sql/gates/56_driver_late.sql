@@ -4,9 +4,12 @@
 --          in a report without the statistic, this is not measured, and no finding.
 -- cause: driver; its own lateness, which the mesh cannot cause
 -- items: cell
--- needs: cells, runs
+-- needs: cells
+-- unmeasured: note
 SELECT
+    run,
     target_no,
+    place,
     node,
     cell AS item,
     CASE
@@ -20,5 +23,3 @@ SELECT
     node || '=' || brief(lateness_p99_ns / 1e6) || 'ms' AS part,
     '] (the engine itself wrote these requests late)' AS tail
 FROM cells
-JOIN runs USING (run)
-ORDER BY target_no, backend_no

@@ -10,6 +10,7 @@ WITH strangers AS (
     GROUP BY run, label
 )
 SELECT
+    run,
     'label ' || coalesce(label, '') AS item,
     CASE WHEN label IS NULL THEN 'PASS' ELSE 'FAIL' END AS verdict,
     'plan' AS cause,
@@ -18,4 +19,3 @@ SELECT
         || CASE WHEN not_run THEN ' and NOT RUN' ELSE '' END AS lead
 FROM runs
 LEFT JOIN strangers USING (run)
-ORDER BY label

@@ -4,6 +4,7 @@
 -- items: run
 -- needs: runs
 SELECT
+    run,
     'log' AS item,
     CASE
         WHEN log_skip_lines > 0 OR log_not_run > 0 THEN 'FAIL'

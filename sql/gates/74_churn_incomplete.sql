@@ -5,23 +5,32 @@
 -- items: run, roll
 -- needs: runs, plan_rolls, events
 WITH planned AS (
-    SELECT *, row_number() OVER (PARTITION BY kind, name ORDER BY roll_no) AS nth FROM plan_rolls
+    SELECT *, row_number() OVER (PARTITION BY run, kind, name ORDER BY roll_no) AS nth FROM plan_rolls
 ),
 attempts AS (
-    SELECT kind, name, outcome, row_number() OVER (PARTITION BY kind, name ORDER BY event_no) AS nth
+    SELECT run, kind, name, outcome, row_number() OVER (PARTITION BY run, kind, name ORDER BY event_no) AS nth
     FROM events
     WHERE source = 'churn' AND outcome IN ('ROLLED', 'FAILED')
 ),
-aborted AS (
-    SELECT count(*) AS aborts, min(detail) AS detail FROM events WHERE source = 'churn' AND outcome = 'ABORTED'
+counted AS (
+    SELECT runs.*, coalesce(aborts, 0) AS aborts, detail, coalesce(rolls, 0) AS rolls
+    FROM runs
+    LEFT JOIN (
+        SELECT run, count(*) AS aborts, min(detail) AS detail
+        FROM events
+        WHERE source = 'churn' AND outcome = 'ABORTED'
+        GROUP BY run
+    ) USING (run)
+    LEFT JOIN (SELECT run, count(*) AS rolls FROM plan_rolls GROUP BY run) USING (run)
 ),
 items AS (
     SELECT
+        run,
         0 AS place,
         'churn' AS item,
         CASE
             WHEN NOT schedule_present THEN 'SKIP'
-            WHEN aborts > 0 OR NOT churn_log_present OR (SELECT count(*) FROM plan_rolls) = 0 THEN 'FAIL'
+            WHEN aborts > 0 OR NOT churn_log_present OR rolls = 0 THEN 'FAIL'
             WHEN aborts = 0 THEN 'PASS'
         END AS verdict,
         CASE WHEN aborts > 0 THEN 'driver' ELSE 'evidence' END AS cause,
@@ -32,22 +41,20 @@ items AS (
         END AS lead,
         NULL AS part,
         NULL AS tail
-    FROM runs
-    CROSS JOIN aborted
+    FROM counted
     UNION ALL
     SELECT
+        run,
         roll_no,
         'roll ' || roll_no,
         CASE WHEN outcome = 'ROLLED' THEN 'PASS' ELSE 'FAIL' END,
         CASE WHEN churn_log_present THEN 'driver' ELSE 'evidence' END,
         'planned rolls that ' || CASE WHEN outcome IS NULL THEN 'did not happen' ELSE 'failed' END || ' [',
-        planned.kind || '/' || planned.name || '@' || brief(at_s) || 's',
+        kind || '/' || name || '@' || brief(at_s) || 's',
         ']'
     FROM planned
-    CROSS JOIN runs
-    LEFT JOIN attempts
-        ON attempts.kind = planned.kind AND attempts.name = planned.name AND attempts.nth = planned.nth
+    JOIN (SELECT run, churn_log_present FROM runs) USING (run)
+    LEFT JOIN attempts USING (run, kind, name, nth)
 )
-SELECT item, verdict, cause, 'churn.log' AS subject, lead, part, tail
+SELECT run, place, item, verdict, cause, 'churn.log' AS subject, lead, part, tail
 FROM items
-ORDER BY place

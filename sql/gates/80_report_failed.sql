@@ -1,18 +1,31 @@
 -- gate: report_failed
 -- asserts: The driver says of every target, and of the run, that it passed, or a finding says why it did not; and where
---          no finding is, the failures and totals of the report name no count that its results do not have.
+--          no finding is, the report names no count and no time that contradicts another of its own. A producer that
+--          judges nothing is not asked for the first.
 -- cause: evidence; the driver saw a failure that the results do not show
 -- items: target, run
 -- needs: target_states, runs, findings
+-- unmeasured: note
+WITH told AS (
+    SELECT run, target_no, count(*) AS findings FROM findings GROUP BY run, target_no
+),
+whole AS (
+    SELECT
+        run,
+        bool_or(findings > 0) AS any_finding,
+        bool_or(passed IS DISTINCT FROM true AND judges_it) AS any_not_passed
+    FROM target_states
+    FULL JOIN told USING (run, target_no)
+    GROUP BY run
+)
 SELECT
+    run,
     target_no,
     'execution' AS item,
-    judge(
-        state,
-        (passed IS DISTINCT FROM true OR contradiction IS NOT NULL) AND NOT EXISTS (
-            SELECT 1 FROM findings WHERE findings.target_no = target_states.target_no
-        )
-    ) AS verdict,
+    CASE
+        WHEN state = 'graded' AND NOT judges_it AND passed IS NULL AND contradiction IS NULL THEN 'UNMEASURED'
+        ELSE judge(state, (passed IS DISTINCT FROM true OR contradiction IS NOT NULL) AND findings IS NULL)
+    END AS verdict,
     'evidence' AS cause,
     NULL AS subject,
     CASE
@@ -21,18 +34,16 @@ SELECT
         ELSE 'the report says pass=false and nothing in it says why'
     END AS lead
 FROM target_states
+LEFT JOIN told USING (run, target_no)
 UNION ALL
 -- an execution that says false is judged above; here nothing does, and the report as a whole still says false
 SELECT
+    run,
     NULL,
     'report',
-    CASE
-        WHEN coalesce(report_pass, true)
-            OR EXISTS (SELECT 1 FROM findings)
-            OR EXISTS (SELECT 1 FROM target_states WHERE passed IS DISTINCT FROM true) THEN 'PASS'
-        ELSE 'FAIL'
-    END,
+    CASE WHEN coalesce(report_pass, true) OR any_finding OR any_not_passed THEN 'PASS' ELSE 'FAIL' END,
     'evidence',
     'report.json',
     'the report says pass=false and nothing in it says why'
 FROM runs
+LEFT JOIN whole USING (run)

@@ -12,8 +12,14 @@ CREATE MACRO is_failure(counter) AS
     regexp_matches(
         metric(counter),
         '^(http_4xx|http_5xx|grpc_error|stream_resets|pool_connection_failure|pool_failure_|pool_overflow'
-            || '|http_inflight_lost)'
+            || '|http_inflight_lost|k6\.http_req_failed|k6\.dropped_iterations)'
     );
+
+-- a counter of requests that the engine itself never sent
+CREATE MACRO is_not_sent(counter) AS counter IN ('benchmark.pool_overflow', 'k6.dropped_iterations');
+
+-- the distribution that is shown as a target's latency; k6 has one over all its requests
+CREATE MACRO is_latency(statistic) AS statistic IN ('benchmark_http_client.latency_2xx', 'k6.http_req_duration');
 
 -- PASS, FAIL, SKIP (another rule says why this target cannot be judged); a condition that is unknown stays NULL
 CREATE MACRO judge(state, fails) AS

@@ -1,7 +1,7 @@
 -- about: The grid: every planned target × every node of the engine list, joined with what was seen there. A backend on
 --        an address that the list does not hold, or a second one on the same address, is a further row, planned false.
---        cell names a row within its target. breaks_threshold: this backend is one of those whose value breaks a
---        threshold; NULL where no threshold tells the backends apart.
+--        cell names a row within its target, place its order there. breaks_threshold: this backend is one of those whose
+--        value breaks a threshold; NULL where no threshold tells the backends apart.
 WITH broken AS (
     SELECT run, exec_no, backend_no, bool_or(NOT holds) AS breaks_threshold
     FROM threshold_actuals
@@ -36,6 +36,7 @@ SELECT
     coalesce(planned.node, seen.node) AS node,
     coalesce(planned.ip, seen.ip) AS ip,
     CASE WHEN node_no IS NULL THEN 'backend ' || backend_no ELSE 'node ' || node_no END AS cell,
+    row_number() OVER (PARTITION BY run, target_no ORDER BY backend_no NULLS LAST, node_no) AS place,
     seen.exec_no,
     backend_no,
     coalesce(backend, ip) AS backend,
@@ -50,6 +51,9 @@ SELECT
     bad_counters,
     http_2xx,
     sent,
+    not_sent,
+    not_sent_class,
+    in_flight,
     planned_requests,
     released_requests,
     p50_ns,
@@ -58,7 +62,10 @@ SELECT
     send_delay_p99_ns,
     lateness_p99_ns,
     coalesce(held, false) AS held,
-    breaks_threshold
+    breaks_threshold,
+    floor_pct,
+    max_send_delay_ms
 FROM planned
 FULL JOIN seen USING (run, target_no, ip, nth)
 JOIN target_states USING (run, target_no)
+JOIN runs USING (run)

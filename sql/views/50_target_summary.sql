@@ -7,6 +7,7 @@ WITH seen AS (
         count(*) FILTER (returned) AS returned,
         count(*) FILTER (returned AND lost) AS returned_lost,
         sum(http_2xx) AS http_2xx,
+        CASE WHEN count(*) FILTER (returned) = count(sent) THEN sum(sent) END::BIGINT AS sent,
         sum(CASE WHEN elapsed_ms > 0 THEN http_2xx::DOUBLE * 1000 / elapsed_ms END) AS rate_rps,
         max(p50_ns) AS p50_ns,
         max(p99_ns) AS p99_ns,
@@ -26,6 +27,7 @@ SELECT
     round(
         target_states.rate_rps::DOUBLE * runs.backends * coalesce(duration_ms::DOUBLE / 1000, duration_s)
     )::BIGINT AS planned,
+    CASE WHEN returned > 0 THEN sent END AS sent,
     seen.rate_rps,
     coalesce(returned, 0) - coalesce(returned_lost, 0) AS survivors,
     p50_ns,

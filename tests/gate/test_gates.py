@@ -15,7 +15,7 @@ from harness import gate
 from harness.errors import EvidenceError, HarnessError
 from harness.gate.load import load_gates, load_views, parse_gate
 from harness.gate.row import Row
-from harness.gate.run import VERDICTS, load_run, run_gates
+from harness.gate.run import VERDICTS, load_runs, run_gates
 from harness.store.database import connect
 
 ITEMS = {"run", "target", "cell", "cell × class", "target × threshold", "roll"}
@@ -36,7 +36,7 @@ def rows_of(tables: Path, rule: str | None = None) -> list[Row]:
     """Every row of every gate (or of one) over the tables of a run."""
     connection = connect()
     try:
-        load_run(connection, tables)
+        load_runs(connection, [tables])
         rows = run_gates(connection, load_gates())
     finally:
         connection.close()
@@ -96,10 +96,10 @@ def test_a_row_without_a_verdict_is_a_fail(tables_of: TablesOf, tmp_path: Path) 
     """A gate that comes to NULL has found something unknown, and unknown is not a pass."""
     header = "-- gate: odd\n-- asserts: x.\n-- cause: mesh; y\n-- items: target\n-- needs: target_states\n"
     odd = parse_gate(
-        header + "SELECT target_no, 'x' AS item, NULL AS verdict FROM target_states", tmp_path / "1_odd.sql"
+        header + "SELECT run, target_no, 'x' AS item, NULL AS verdict FROM target_states", tmp_path / "1_odd.sql"
     )
     connection = connect()
-    load_run(connection, tables_of("clean"))
+    load_runs(connection, [tables_of("clean")])
     rows = run_gates(connection, [odd])
     connection.close()
     assert [(row.verdict, row.cause) for row in rows] == [("FAIL", "evidence")] * 2
@@ -110,7 +110,7 @@ def test_sql_that_does_not_run_is_our_fault_not_the_evidence_s(tables_of: Tables
     """A broken gate file never refuses a run as if its evidence were damaged."""
     header = "-- gate: odd\n-- asserts: x.\n-- cause: mesh; y\n-- items: run\n-- needs: runs\n"
     connection = connect()
-    load_run(connection, tables_of("clean"))
+    load_runs(connection, [tables_of("clean")])
     with pytest.raises(HarnessError, match=r"1_odd\.sql") as caught:
         run_gates(connection, [parse_gate(header + "SELECT nothing FROM nowhere", tmp_path / "1_odd.sql")])
     connection.close()
