@@ -15,9 +15,14 @@ SUMS = "SHA256SUMS"
 SAVED = "SAVED"
 
 
+def is_run_id(text: str) -> bool:
+    """Whether ``text`` may name a run: an id becomes a folder."""
+    return RUN_ID.fullmatch(text) is not None and text.lower() not in RESERVED
+
+
 def check_run_id(text: str) -> str:
-    """``text`` when it may name a run. Raises UsageError: a run id becomes a folder, so nothing else may pass."""
-    if not RUN_ID.fullmatch(text) or text.lower() in RESERVED:
+    """``text`` when it may name a run. Raises UsageError."""
+    if not is_run_id(text):
         raise UsageError(
             f"{text!r} cannot name a run: 1 to 63 of letters, digits, '.', '_' and '-', starting with a letter or digit"
         )

@@ -53,11 +53,6 @@ def work(folder: RunFolder) -> dict[str, Any]:
     return {"summary": refused or f"{len(tables)} tables, {rows:,} rows", "refused": refused}
 
 
-def ensure_tables(folder: RunFolder, *, stream: bool = False) -> dict[str, Any] | None:
-    """``made.ensure_tables``, of evidence that the receipts of this run bear out."""
-    return made.ensure_tables(folder, seal=check_seal, stream=stream)
-
-
 def check_seal(folder: RunFolder) -> None:
     """Raise EvidenceError unless the evidence is what the stages before saw, digest for digest.
 

@@ -53,17 +53,22 @@ def verify_sums(evidence: Path) -> dict[str, str]:
 
 
 def digests(evidence: Path) -> dict[str, str]:
-    """Path → SHA-256 of every file. Without a list, from elsewhere, all but folders without a file must be files."""
+    """Path → SHA-256 of every file, as the list has it; evidence from elsewhere may lack the list. As verify_sums."""
     if sums := verify_sums(evidence):
         return sums
-    entries = sorted(list_entries(evidence).items())
-    for name, is_file in entries:
-        if not is_file and ((evidence / name).is_symlink() or not (evidence / name).is_dir()):
-            raise EvidenceError(f"{shown(name)} is no regular file")
     try:
-        return {name: sha256_file(evidence / name) for name, is_file in entries if is_file}
+        return {name: sha256_file(evidence / name) for name in list_files(evidence)}
     except OSError as error:
         raise EvidenceError(f"the evidence cannot be read ({error.strerror or error}: {error.filename})") from error
+
+
+def list_files(folder: Path) -> list[str]:
+    """Path of every file at any depth, sorted. Raises EvidenceError for what is neither file nor folder."""
+    entries = sorted(list_entries(folder).items())
+    for name, is_file in entries:
+        if not is_file and ((folder / name).is_symlink() or not (folder / name).is_dir()):
+            raise EvidenceError(f"{shown(name)} is no regular file")
+    return [name for name, is_file in entries if is_file]
 
 
 def list_entries(folder: Path) -> dict[str, bool]:

@@ -1,0 +1,101 @@
+"""What may be adopted: a run directory that somebody saved, or the evidence of a run of this harness."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from harness.errors import EvidenceError, UsageError
+from harness.files import sha256_text
+from harness.runs import SAVED, SUMS, is_run_id
+from harness.store import formats, readers
+from harness.store.formats.cells import PLAN_FILES, cell_files
+from harness.store.own_run import RUN_JSON
+from harness.store.sums import shown
+
+SORTIE = "sortie"
+SORTIE_PLAN = ("run.env", "shares.tsv")
+REPORT, STREAM = "report.json", "results.jsonl"
+
+Mark = Mapping[str, int | str]
+
+
+def find_evidence(given: Path) -> Path:
+    """The folder of the files: ``given`` itself, or its ``evidence/`` when it is the folder of a run of ours."""
+    try:
+        folder = given.resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        raise EvidenceError(f"there is no such folder ({getattr(error, 'strerror', None) or error})") from error
+    if not folder.is_dir():
+        raise EvidenceError("it is no folder")
+    if (folder / "run.env").exists():
+        return folder
+    if (folder / "evidence").is_dir():
+        return folder / "evidence"
+    if (folder / RUN_JSON).exists():
+        raise EvidenceError("this run was never saved, so there is no evidence yet")
+    raise EvidenceError("it has no run.env, so it is no run directory")
+
+
+def check_source(evidence: Path, files: Iterable[str], runs: Path, mark: Mark | None) -> dict[str, str]:
+    """Raise EvidenceError unless the folder can be a run; returns what ``run.env`` says.
+
+    ``files``: paths of all files in it. Whether its report can be graded is not asked: damaged evidence is evidence.
+    Raises UsageError when ``runs`` is a folder in it.
+    """
+    present = set(files)
+    if runs.resolve().is_relative_to(evidence):
+        raise UsageError(f"{runs} lies inside the folder that is adopted; --runs names one outside")
+    for name in sorted(present):
+        if "\n" in name or readers.text(name) != name:
+            raise EvidenceError(f"{shown(name)} has a name that no list of digests can hold; rename it")
+    for name in SORTIE_PLAN if mark is None else PLAN_FILES:
+        if name not in present:
+            raise EvidenceError(f"it has no {name}, so it is no run directory")
+    if RUN_JSON in present and SAVED not in present:
+        raise EvidenceError(f"it has no {SAVED}, so this run was never saved whole")
+    if mark is not None:
+        cell_files(evidence, formats.FORMATS[str(mark["format"])][0])
+    elif not present & {REPORT, STREAM}:
+        raise EvidenceError(f"it has neither {REPORT} nor {STREAM}, so nothing says what was measured")
+    env = readers.read_env(evidence / "run.env")
+    readers.positive(env, "BACKENDS", "run.env")
+    return env
+
+
+def mark_of(evidence: Path, files: Iterable[str], format_name: str, engine: str) -> Mark | None:
+    """What ``adopted.json`` in the evidence says or is to say; None for a run of sortie's, which has none.
+
+    Raises EvidenceError for a format that hides failures, and where the file is there and says something else;
+    UsageError for a format that there is not.
+    """
+    if reason := formats.refuse(format_name):
+        raise EvidenceError(reason)
+    if format_name not in (SORTIE, *formats.FORMATS):
+        raise UsageError(f"there is no format {format_name!r}; there are {', '.join((SORTIE, *formats.FORMATS))}")
+    wanted = None if format_name == SORTIE else formats.marker(format_name, engine)
+    if formats.MARKER not in files:
+        return wanted
+    there = readers.read_document(evidence / formats.MARKER)
+    known = [formats.marker(name, engine) for name in formats.FORMATS for engine in formats.ENGINES]
+    found = next((mark for mark in known if mark == there and wanted in (None, mark)), None)
+    if found is None:
+        raise EvidenceError(f"{formats.MARKER} is there and does not name the format {format_name}; take it away")
+    return found
+
+
+def run_id(evidence: Path, env: Mapping[str, str]) -> str:
+    """The name of the run: of ours the one in ``run.json``, else RUN_TAG where it is a safe name, else by content.
+
+    By content it is of the list of digests, so the same files have the same name. Raises EvidenceError for evidence of
+    ours without a name.
+    """
+    if (evidence / RUN_JSON).exists():
+        about = readers.read_document(evidence / RUN_JSON)
+        name = about.get("run") if isinstance(about, dict) else None
+        if not isinstance(name, str) or not is_run_id(name):
+            raise EvidenceError(f"{RUN_JSON} names no run")
+        return name
+    if is_run_id(tag := env.get("RUN_TAG", "")):
+        return tag
+    return f"adopted-{sha256_text(readers.read_text(evidence / SUMS))[:16]}"
