@@ -15,10 +15,10 @@ from importlib import import_module
 import click
 
 from harness import __version__
-from harness.commands.output import printable
 from harness.errors import EXIT_INTERNAL, EXIT_PASS, EXIT_STAGE, EXIT_USAGE, HarnessError
+from harness.terminal import printable
 
-COMMANDS = ("explain", "gate", "report", "runs", "sql", "watch")
+COMMANDS = ("adopt", "explain", "gate", "report", "runs", "sql", "watch")
 """Each is the function of its own name in harness/commands/<name>.py."""
 
 
@@ -43,7 +43,8 @@ def cli(debug: bool) -> None:
     """Grade, read and compare load-test runs.
 
     \b
-    A run is made by `./doit soak`. What you can do with it afterwards:
+    A run is made by `./doit soak`, or adopted. What you can do with it afterwards:
+      harness adopt DIRECTORY           take in a run that was saved elsewhere
       harness runs                      what is there, and how it ended
       harness gate RUN                  grade it, per target and per node
       harness report RUN                one offline page about it
