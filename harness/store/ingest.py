@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.files import fsync_folder, sha256_file
-from harness.sortie.names import COUNTERS
 from harness.store import readers, side_rows
 from harness.store.own_run import OwnRun, read_own
 from harness.store.parquet import Row, write_table
-from harness.store.report_rows import Source, choose_source, report_rows
+from harness.store.report_rows import choose_source, report_rows
 from harness.store.schemas import SCHEMA_VERSION, TABLES
+from harness.store.source import Source
 from harness.store.sums import digests
 
 SCENARIO = "mesh"
@@ -32,7 +32,7 @@ def build_tables(
     """
     sources = digests(evidence)
     own = read_own(evidence, run=run, digests=sources)
-    source = choose_source(evidence, stream=stream)
+    source = choose_source(evidence, stream=stream, scenario=scenario)
     rows = _all_rows(evidence, own, source, scenario)
     fresh = tables.with_name(f".{tables.name}.{os.getpid()}.new")
     shutil.rmtree(fresh, ignore_errors=True)
@@ -95,8 +95,7 @@ def _all_rows(evidence: Path, own: OwnRun, source: Source, scenario: str) -> dic
         "executions": report.executions,
         "backends": report.backends,
         "counters": report.counters,
-        # a producer of this report format counts these for plain HTTP: one that is absent never moved
-        "capabilities": [{"counter": counter, "counted": True} for counter in COUNTERS],
+        "capabilities": [{"counter": name, "counted": counted} for name, counted in source.capabilities.items()],
         "statistics": report.statistics,
         "thresholds": report.thresholds,
         "threshold_actuals": report.threshold_actuals,
@@ -164,9 +163,18 @@ def _texts(value: object) -> list[str]:
 
 def _feeds(table: str, file: str, source: Source) -> bool:
     """Whether ``file`` is among the sources of ``table``, for the table's metadata."""
-    report = {source.file, "engines.tsv"}
+    report = {source.file, "engines.tsv", *source.files}
     fed = {
-        "runs": {"run.env", "run.json", "sortie.log", "shares.tsv", "engines.tsv", "schedule.tsv", source.file},
+        "runs": {
+            "run.env",
+            "run.json",
+            "sortie.log",
+            "shares.tsv",
+            "engines.tsv",
+            "schedule.tsv",
+            source.file,
+            *source.files,
+        },
         "plan_targets": {"shares.tsv"},
         "plan_nodes": {"engines.tsv"},
         "plan_rolls": {"schedule.tsv"},
@@ -175,7 +183,7 @@ def _feeds(table: str, file: str, source: Source) -> bool:
         "progress": {"progress.jsonl", "engines.tsv"},
         "resources": {"resources.jsonl"},
         "histograms": {"histograms.jsonl", "engines.tsv"},
-        "capabilities": {source.file},
+        "capabilities": {source.file, *source.files},
     }
     if table == "access":
         return file.startswith("access-")

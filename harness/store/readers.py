@@ -233,6 +233,12 @@ def text(value: object) -> str | None:
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else None
 
 
+def without_port(address: str) -> str:
+    """An address without what looks like a port at its end."""
+    host, colon, port = address.rpartition(":")
+    return host if colon and port.isdecimal() and port.isascii() and host else address
+
+
 def one_line(value: str) -> str:
     """Control characters and line ends as single spaces, so that no text from a report can make a line of its own."""
     return " ".join("".join(character if character.isprintable() else " " for character in value).split())

@@ -10,26 +10,16 @@ from typing import Any
 
 from harness.errors import EvidenceError, ReportFormatError
 from harness.sortie.thresholds import PER_BACKEND, split_actual
-from harness.store.readers import finite, json_lines, moment, one_line, read_document, text, whole
+from harness.store import formats
+from harness.store.readers import finite, json_lines, moment, one_line, read_document, text, whole, without_port
 from harness.store.side_rows import OUTCOMES_THAT_FAILED
+from harness.store.source import Json, Source
 
 Row = dict[str, Any]
-Json = Mapping[str, Any]
 
 # Each request that was released is counted in exactly one of these.
 OUTCOMES = ("benchmark.http_1xx", "benchmark.http_2xx", "benchmark.http_3xx", *OUTCOMES_THAT_FAILED)
 STATISTIC_NUMBERS = ("mean", "pstdev", "min", "max", "p50", "p90", "p99")
-
-
-@dataclass(frozen=True)
-class Source:
-    """The executions to grade and where they came from."""
-
-    file: str
-    kind: str  # report | stream
-    executions: list[Json]
-    skipped_lines: int
-    passed: bool | None
 
 
 @dataclass
@@ -199,7 +189,7 @@ class _Execution:
     def backend(self, address: str) -> Row:
         """A new row for ``address``."""
         backend = text(address) or ""
-        ip = _without_port(backend)
+        ip = without_port(backend)
         row: Row = {
             "exec_no": self.exec_no,
             "backend_no": len(self.backends) + 1,
@@ -294,17 +284,18 @@ def _counts(counters: object) -> dict[str, int]:
     return {name: number for name, raw in entries if (number := whole(raw)) is not None}
 
 
-def _without_port(backend: str) -> str:
-    host, colon, port = backend.rpartition(":")
-    return host if colon and port.isdecimal() and port.isascii() and host else backend
-
-
-def choose_source(evidence: Path, *, stream: bool) -> Source:
+def choose_source(evidence: Path, *, stream: bool, scenario: str) -> Source:
     """The report, or with ``stream`` the results stream of a run that has no report. Raises EvidenceError.
 
-    A run that has a report is graded by it or not at all: the stream is never a way round a damaged report.
+    A run that has a report is graded by it or not at all: the stream is never a way round a damaged report. Evidence
+    of another load generator says so in a file of its own; ``scenario`` begins the labels of its executions.
     """
     report, results = evidence / "report.json", evidence / "results.jsonl"
+    if (evidence / formats.MARKER).exists():
+        if report.exists() or stream:
+            other = "report.json is there too" if report.exists() else "it has no results stream"
+            raise EvidenceError(f"{formats.MARKER} says that this run is of another load generator, and {other}")
+        return formats.read(evidence, scenario=scenario)
     if report.exists():
         if stream:
             raise EvidenceError("report.json is there, so this run is graded by it; leave out --stream")

@@ -67,7 +67,7 @@ TABLES: dict[str, Table] = {
             targets_planned   int64!     rows of shares.tsv
             rolls_planned     int64!     rows of schedule.tsv
             limits_planned    int64!     rows of plan_thresholds
-            source            text!      report | stream
+            source            text!      report | stream | nighthawk | k6
             skipped_lines     int64!     lines of the stream that are no execution
             report_pass       bool       NULL: absent, always so in a stream
             log_present       bool!
