@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness.errors import EvidenceError
 from harness.files import read_json, sha256_file
-from harness.gate.run import READS, grade
+from harness.gate.run import READS, TOGETHER, Files, grade_many
 from harness.gate.store import append
 from harness.gate.verdict import Verdict
 from harness.runs import RunFolder
 from harness.store.sums import verify_sums
+
+AHEAD = 2 * TOGETHER  # runs whose digests are taken before their turn
+
+
+@dataclass(frozen=True)
+class Graded:
+    """One grading: the run, its verdict, and the file it was stored in; None where there was nothing to grade."""
+
+    folder: RunFolder
+    verdict: Verdict
+    path: Path | None
 
 
 def grade_run(folder: RunFolder) -> tuple[Verdict, Path]:
@@ -19,28 +34,78 @@ def grade_run(folder: RunFolder) -> tuple[Verdict, Path]:
 
     Raises EvidenceError when the run has no tables at all: then nothing was there to be graded, and nothing is stored.
     """
+    index = _index(folder)
+    files = _checked(folder, index)
+    verdict = files if isinstance(files, Verdict) else _of(folder, next(grade_many([files])))
+    return verdict, append(folder.verdicts, verdict, sha256_file(folder.tables_index))
+
+
+def grade_runs(folders: Sequence[RunFolder]) -> Iterator[Graded]:
+    """Grade many runs, each as ``grade_run`` would, in order; one without tables is REFUSED, which is not stored.
+
+    While the gates run over some, the digests of the next are taken and the verdicts of the last are stored.
+    """
+    with ThreadPoolExecutor(2) as pool:
+        waiting = [pool.submit(_look, folder) for folder in folders[:AHEAD]]
+        stored: deque[Future[Graded]] = deque()
+        for start in range(0, len(folders), TOGETHER):
+            some = folders[start : start + TOGETHER]
+            looks = [waiting[start + number].result() for number in range(len(some))]
+            waiting += [pool.submit(_look, folder) for folder in folders[len(waiting) : start + TOGETHER + AHEAD]]
+            graded = grade_many([look for look in looks if not isinstance(look, Verdict)])
+            for folder, look in zip(some, looks, strict=True):
+                verdict = look if isinstance(look, Verdict) else _of(folder, next(graded))
+                stored.append(pool.submit(_store, folder, verdict))
+            while stored and stored[0].done():
+                yield stored.popleft().result()
+        while stored:
+            yield stored.popleft().result()
+
+
+def _look(folder: RunFolder) -> Files | Verdict:
+    try:
+        return _checked(folder, _index(folder))
+    except EvidenceError as error:
+        return Verdict.refused(folder.run, error.message)
+
+
+def _store(folder: RunFolder, verdict: Verdict) -> Graded:
+    if not folder.tables_index.is_file():
+        return Graded(folder, verdict, None)
+    return Graded(folder, verdict, append(folder.verdicts, verdict, sha256_file(folder.tables_index)))
+
+
+def _index(folder: RunFolder) -> dict[str, Any]:
     try:
         index = read_json(folder.tables_index)
-        run, refused, tables, sums = index["run"], index["refused"], index["tables"], index["sums_sha256"]
+        return {key: index[key] for key in ("run", "refused", "tables", "sums_sha256")}
     except (OSError, ValueError, KeyError, TypeError):
         raise EvidenceError(
             f"run {folder.run} has no tables to grade; `./doit tables:{folder.run}` makes them from its evidence",
             run=folder.run,
         ) from None
-    verdict = _grade(folder, run, tables, sums) if refused is None else Verdict.refused(folder.run, str(refused))
-    return verdict, append(folder.verdicts, verdict, sha256_file(folder.tables_index))
 
 
-def _grade(folder: RunFolder, run: Any, tables: Any, sums: Any) -> Verdict:
+def _checked(folder: RunFolder, index: dict[str, Any]) -> Files | Verdict:
+    """The run's tables, each the one that was made of the evidence that is there; or the refusal that says why not."""
+    if index["refused"] is not None:
+        return Verdict.refused(folder.run, str(index["refused"]))
     try:
-        check_run(folder, run, folder.tables_index.name)
-        check_evidence(folder, sums)
-        check_tables(folder, tables)
-        verdict = grade(folder.tables)
-        check_run(folder, verdict.run, "tables")
+        check_run(folder, index["run"], folder.tables_index.name)
+        check_evidence(folder, index["sums_sha256"])
+        return check_tables(folder, index["tables"])
     except EvidenceError as error:
         return Verdict.refused(folder.run, error.message)
-    return verdict
+
+
+def _of(folder: RunFolder, graded: Verdict | EvidenceError) -> Verdict:
+    try:
+        if isinstance(graded, EvidenceError):
+            raise graded
+        check_run(folder, graded.run, "tables")
+    except EvidenceError as error:
+        return Verdict.refused(folder.run, error.message)
+    return graded
 
 
 def check_run(folder: RunFolder, run: Any, source: str) -> None:
@@ -62,14 +127,21 @@ def check_evidence(folder: RunFolder, sums_sha256: Any) -> None:
         )
 
 
-def check_tables(folder: RunFolder, tables: Any) -> None:
-    """Raise EvidenceError when a table that is graded is not the one that the index says was made."""
+def check_tables(folder: RunFolder, tables: Any) -> dict[str, Path]:
+    """The tables that are graded, those without rows left out.
+
+    Raises EvidenceError when one is not the one that the index says was made.
+    """
+    files = {}
     for name in READS:
         path = folder.tables / f"{name}.parquet"
         made = tables.get(name) if isinstance(tables, dict) else None
-        digest = made.get("sha256") if isinstance(made, dict) else None
-        if not path.is_file() or sha256_file(path) != digest:
+        made = made if isinstance(made, dict) else {}
+        if not path.is_file() or sha256_file(path) != made.get("sha256"):
             raise EvidenceError(
                 f"{path.name} is not what was made from the evidence; `./doit tables:{folder.run}` makes it again",
                 run=folder.run,
             )
+        if made.get("rows") != 0:
+            files[name] = path
+    return files

@@ -45,8 +45,7 @@ def _stored_under(number: int, stamp: str, document: dict[str, Any], verdicts: P
     """Write the document under a number, None where it is taken: a link then fails, a rename would write it over."""
     path = verdicts / f"{number:06d}-{stamp}.json"
     whole = verdicts / f".{uuid4().hex}.whole"
-    text = json.dumps(sealed(document, path.name), indent=2, ensure_ascii=False, allow_nan=False)
-    write_atomic(whole, text + "\n")
+    write_atomic(whole, sealed(document, path.name))
     try:
         path.hardlink_to(whole)
     except FileExistsError:
@@ -56,18 +55,18 @@ def _stored_under(number: int, stamp: str, document: dict[str, Any], verdicts: P
     return path
 
 
-def sealed(document: dict[str, Any], file: str) -> dict[str, Any]:
-    """The document with the name of its ``file`` and, as ``seal``, the SHA-256 of all else in it as canonical JSON.
+def sealed(document: dict[str, Any], file: str) -> str:
+    """The document as one line of canonical JSON, with the name of its ``file`` and, last, the SHA-256 of all before.
 
     The seal shows a document that was changed, and the name one that was copied to where a newer one would stand.
     """
-    content = {**document, "file": file}
-    return {**content, SEAL: _seal(content)}
+    text = _canonical({**document, "file": file})
+    return f'{text[:-1]},"{SEAL}":"{sha256_text(text)}"}}\n'
 
 
-def _seal(content: dict[str, Any]) -> str:
-    """SHA-256 of the JSON with sorted keys and no space between."""
-    return sha256_text(json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False))
+def _canonical(content: dict[str, Any]) -> str:
+    """JSON with sorted keys, in ASCII, without spaces: the same text for the same content."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
 def _last_number(verdicts: Path) -> int:
@@ -93,7 +92,7 @@ def read(path: Path) -> dict[str, Any]:
             raise EvidenceError(f"{path.name} is no regular file, so it is no verdict; remove it and grade again")
         document = read_json(path)
         content = {key: value for key, value in document.items() if key != SEAL}
-        whole = document.get(SEAL) == _seal(content)
+        whole = document.get(SEAL) == sha256_text(_canonical(content))
     except (OSError, ValueError, AttributeError, RecursionError) as error:
         raise EvidenceError(f"{path.name} cannot be read as a verdict; grade again") from error
     if not whole or "verdict" not in content:

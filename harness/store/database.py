@@ -9,7 +9,7 @@ takes 150 ms more for a relational API and for asking its own version. A test ho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -42,20 +42,25 @@ def connect() -> DuckDBPyConnection:
     )
 
 
-def load_tables(connection: DuckDBPyConnection, folders: Sequence[Path], names: Iterable[str]) -> None:
-    """Copy the named tables of all runs into memory. Raises EvidenceError naming a file that is absent or damaged."""
-    for name in names:
-        paths = [folder / f"{name}.parquet" for folder in folders]
-        if absent := [path for path in paths if not path.is_file()]:
-            raise EvidenceError(f"{absent[0].name} is not among the tables; make them again from the evidence")
-        try:
-            connection.execute(
-                f"CREATE TABLE {name} AS SELECT {_columns(name)} FROM read_parquet($1)",  # noqa: S608 - our own names
-                [[str(path) for path in paths]],
-            )
-        except native().Error as error:
-            reason = str(error).splitlines()[0][:160]
-            raise EvidenceError(f"{name}.parquet cannot be read ({reason}); make the tables again") from error
+def load_table(
+    connection: DuckDBPyConnection, name: str, files: Sequence[Path], *, without: Sequence[str] = ()
+) -> None:
+    """Copy a table's rows out of all ``files`` into memory, but for the columns ``without``; no file, no row.
+
+    Raises EvidenceError naming a file that is absent or damaged.
+    """
+    if absent := [path for path in files if not path.is_file()]:
+        raise EvidenceError(f"{absent[0].name} is not among the tables; make them again from the evidence")
+    columns = ", ".join(f'"{column}"' for column in TABLES[name].names if column not in without)
+    source = "read_parquet($1)" if files else f"({_empty(name)})"
+    try:
+        connection.execute(
+            f"CREATE TABLE {name} AS SELECT {columns} FROM {source}",  # noqa: S608 - our own names
+            [[str(path) for path in files]] if files else [],
+        )
+    except native().Error as error:
+        reason = str(error).splitlines()[0][:160]
+        raise EvidenceError(f"{name}.parquet cannot be read ({reason}); make the tables again") from error
 
 
 def create_views(connection: DuckDBPyConnection, folders: Sequence[Path]) -> None:

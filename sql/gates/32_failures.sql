@@ -12,31 +12,30 @@ WITH classes AS (
     WHERE is_failure(counter) AND NOT is_not_sent(counter) AND counter <> 'benchmark.http_inflight_lost'
     GROUP BY run, counter
 ),
-told AS (
-    SELECT
-        run,
-        target_no,
-        place,
-        cells.node,
-        cell || ' ' || class AS item,
-        class,
-        CASE
-            WHEN state <> 'graded' OR NOT returned THEN 'SKIP'
-            WHEN counters.value > 0 THEN 'FAIL'
-            WHEN counters.value = 0 THEN 'PASS'
-            WHEN counters.counter IS NOT NULL OR bad_counters IS NOT NULL THEN 'SKIP' -- no count: bad_counters says so
-            WHEN counted THEN 'PASS'
-            ELSE 'UNMEASURED'
-        END AS verdict,
-        counters.value AS count
-    FROM cells
-    JOIN classes USING (run)
-    LEFT JOIN counters USING (run, exec_no, backend_no, counter)
+moved AS (
+    SELECT run, exec_no, counter, sum(value) AS total FROM counters WHERE value > 0 GROUP BY run, exec_no, counter
 )
 SELECT
-    *,
+    run,
+    target_no,
+    place,
+    cells.node,
+    cell || ' ' || class AS item,
+    class,
+    CASE
+        WHEN state <> 'graded' OR NOT returned THEN 'SKIP'
+        WHEN counters.value > 0 THEN 'FAIL'
+        WHEN counters.value = 0 THEN 'PASS'
+        WHEN counters.counter IS NOT NULL OR bad_counters IS NOT NULL THEN 'SKIP' -- no count: bad_counters says so
+        WHEN counted THEN 'PASS'
+        ELSE 'UNMEASURED'
+    END AS verdict,
+    counters.value AS count,
     'mesh' AS cause,
-    class || '=' || sum(count) OVER (PARTITION BY run, target_no, class) || ' [' AS lead,
-    node || '=' || count AS part,
+    class || '=' || total || ' [' AS lead,
+    cells.node || '=' || counters.value AS part,
     ']' AS tail
-FROM told
+FROM cells
+JOIN classes USING (run)
+LEFT JOIN counters USING (run, exec_no, backend_no, counter)
+LEFT JOIN moved USING (run, exec_no, counter)

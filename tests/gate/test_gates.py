@@ -15,7 +15,7 @@ from harness import gate
 from harness.errors import EvidenceError, HarnessError
 from harness.gate.load import load_gates, load_views, parse_gate
 from harness.gate.row import Row
-from harness.gate.run import VERDICTS, load_runs, run_gates
+from harness.gate.run import VERDICTS, files_in, load_runs, run_gates
 from harness.store.database import connect
 
 ITEMS = {"run", "target", "cell", "cell × class", "target × threshold", "roll"}
@@ -36,7 +36,7 @@ def rows_of(tables: Path, rule: str | None = None) -> list[Row]:
     """Every row of every gate (or of one) over the tables of a run."""
     connection = connect()
     try:
-        load_runs(connection, [tables])
+        load_runs(connection, [files_in(tables)])
         rows = run_gates(connection, load_gates())
     finally:
         connection.close()
@@ -99,7 +99,7 @@ def test_a_row_without_a_verdict_is_a_fail(tables_of: TablesOf, tmp_path: Path) 
         header + "SELECT run, target_no, 'x' AS item, NULL AS verdict FROM target_states", tmp_path / "1_odd.sql"
     )
     connection = connect()
-    load_runs(connection, [tables_of("clean")])
+    load_runs(connection, [files_in(tables_of("clean"))])
     rows = run_gates(connection, [odd])
     connection.close()
     assert [(row.verdict, row.cause) for row in rows] == [("FAIL", "evidence")] * 2
@@ -110,7 +110,7 @@ def test_sql_that_does_not_run_is_our_fault_not_the_evidence_s(tables_of: Tables
     """A broken gate file never refuses a run as if its evidence were damaged."""
     header = "-- gate: odd\n-- asserts: x.\n-- cause: mesh; y\n-- items: run\n-- needs: runs\n"
     connection = connect()
-    load_runs(connection, [tables_of("clean")])
+    load_runs(connection, [files_in(tables_of("clean"))])
     with pytest.raises(HarnessError, match=r"1_odd\.sql") as caught:
         run_gates(connection, [parse_gate(header + "SELECT nothing FROM nowhere", tmp_path / "1_odd.sql")])
     connection.close()

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.gate import grade
 from harness.gate.load import load_views
-from harness.gate.run import load_runs
+from harness.gate.run import files_in, load_runs
 from harness.store.database import connect
 
 TablesOf = Callable[[str], Path]
@@ -18,7 +18,7 @@ def ask(tables: Path, sql: str) -> list[tuple[Any, ...]]:
     """Rows of one question over a run's tables and views."""
     connection = connect()
     try:
-        load_runs(connection, [tables])
+        load_runs(connection, [files_in(tables)])
         return connection.execute(sql).fetchall()
     finally:
         connection.close()

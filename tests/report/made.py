@@ -327,7 +327,7 @@ def save_run(runs: Path, run: str, tables: Tables, verdict: Row | None) -> RunFo
     if verdict is not None:
         folder.verdicts.mkdir()
         path = folder.verdicts / "000001-20261008T101700000Z.json"
-        write_json(path, store.sealed(verdict, path.name))
+        path.write_text(store.sealed(verdict, path.name))
     return folder
 
 
