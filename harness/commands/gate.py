@@ -3,39 +3,120 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from harness.commands.options import find_run, json_option, runs_option
 from harness.commands.output import echo_json
+from harness.errors import EXIT_REFUSED, EvidenceError, StageError, UsageError
+from harness.terminal import printable
+
+if TYPE_CHECKING:
+    from harness.gate import Verdict
+    from harness.runs import RunFolder
+
+file_option = click.Path(path_type=Path)
 
 
 @click.command()
 @click.argument("run")
 @click.option("--per-node", is_flag=True, help="A line for every node of every target too.")
+@click.option("--stream", is_flag=True, help="Grade the results stream, where a run did not live to write its report.")
+@click.option(
+    "--junit", "junit_file", type=file_option, help="Write the verdict as JUnit XML, a case per target × node."
+)
+@click.option("--markdown", "markdown_file", type=file_option, help="Write a summary; to $GITHUB_STEP_SUMMARY, append.")
+@click.option("--history", is_flag=True, help="Grade nothing: list every grading, and what it changed.")
 @runs_option
 @json_option
-def gate(run: str, per_node: bool, runs_folder: Path, as_json: bool) -> int:
-    """Grade the tables of a saved run, per target and per node.
+def gate(
+    run: str,
+    per_node: bool,
+    stream: bool,
+    junit_file: Path | None,
+    markdown_file: Path | None,
+    history: bool,
+    runs_folder: Path,
+    as_json: bool,
+) -> int:
+    """Grade a saved run, per target and per node. Tables are made from the evidence where there are none.
 
-    The verdict is stored beside the earlier ones and printed; the exit code follows it: 0 PASS, 1 FAIL, 2 REFUSED.
+    The verdict is stored beside the earlier ones and printed; a refusal is one line on stderr, with --json after its
+    object. The exit code follows the verdict: 0 PASS, 1 FAIL, 2 REFUSED or UNPROVEN; with --history the newest stored
+    one, 2 where there is none or it is damaged. It is 4 where a file for CI could not be written, whatever the verdict.
 
     \b
     Example:
       harness gate quick-20261008T101500Z --per-node
       harness gate quick-20261008T101500Z --json | jq -r .verdict
+      harness gate quick-20261008T101500Z --junit gate.xml --markdown "$GITHUB_STEP_SUMMARY"
+      harness gate quick-20261008T101500Z --history
     """
-    from harness.gate import render
-    from harness.gate.saved import grade_run
-    from harness.stages.gate import beside, drill
-
     folder = find_run(runs_folder, run)
-    verdict, _ = grade_run(folder)
+    if history:
+        if per_node or stream or junit_file or markdown_file:
+            raise UsageError("--history grades nothing: of the other options it goes with --json and --runs only")
+        return _history(folder, as_json)
+
+    from harness.gate.publish import publish
+    from harness.stages.gate import beside
+
+    verdict, tables_sha256 = _grade(folder, stream=stream)
+    lines = beside(folder)
+    troubles = publish(
+        verdict, junit_file=junit_file, markdown_file=markdown_file, tables_sha256=tables_sha256, beside=lines
+    )
+    _say(folder, verdict, lines, per_node=per_node, as_json=as_json)
+    if troubles:
+        raise StageError(f"{' and '.join(troubles)}: the verdict {verdict.word} stands, name another file", run=run)
+    return verdict.exit_code
+
+
+def _grade(folder: RunFolder, *, stream: bool) -> tuple[Verdict, str | None]:
+    """The verdict, and the digest of the tables' index. A run without tables that can be made is refused, unstored."""
+    from harness.files import sha256_file
+    from harness.gate.saved import grade_run
+    from harness.gate.verdict import Verdict
+    from harness.store.made import ensure_tables
+
+    try:
+        ensure_tables(folder, seal=_seal, stream=stream)
+        verdict, _ = grade_run(folder)
+    except EvidenceError as error:
+        verdict = Verdict.refused(folder.run, error.message)
+    return verdict, sha256_file(folder.tables_index) if folder.tables_index.is_file() else None
+
+
+def _seal(folder: RunFolder) -> None:
+    """Tables are made seldom, and what holds evidence against receipts takes its time to import."""
+    from harness.stages.tables import check_seal
+
+    check_seal(folder)
+
+
+def _say(folder: RunFolder, verdict: Verdict, beside: list[str], *, per_node: bool, as_json: bool) -> None:
+    from harness.gate.text import render
+    from harness.gate.verdict import REFUSED
+    from harness.stages.gate import drill
+
+    lines = render(verdict, per_node=per_node)
     if as_json:
         echo_json({**verdict.to_json(), "drill": drill(folder)})
+    if verdict.word == REFUSED:
+        click.echo("\n".join(f"harness: {printable(line)}" for line in lines), err=True)
+    elif not as_json:
+        click.echo("\n".join([*lines[:-1], *beside, lines[-1]]))
+
+
+def _history(folder: RunFolder, as_json: bool) -> int:
+    from harness.gate.changes import gradings, render
+
+    found = gradings(folder)
+    if as_json:
+        echo_json({"schema": 1, "run": folder.run, "gradings": [grading.to_json() for grading in found]})
+    elif found:
+        click.echo("\n".join(render(found)))
     else:
-        for line in render(verdict, per_node=per_node):
-            if line.startswith("VERDICT "):
-                click.echo("\n".join(beside(folder)))
-            click.echo(line)
-    return verdict.exit_code
+        click.echo(f"harness: {folder.run} was not graded yet; `harness gate {folder.run}` grades it", err=True)
+    return found[-1].exit_code if found else EXIT_REFUSED

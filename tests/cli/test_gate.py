@@ -1,0 +1,141 @@
+"""``harness gate`` from evidence to exit code: tables where there are none, files for CI, the history, refusals."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+from harness.files import read_json, sha256_file
+from harness.gate.store import stored
+from harness.runs import RunFolder
+
+CASES = Path(__file__).parent.parent / "cases" / "gate"
+Said = tuple[int, str, str]
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Saved runs without tables: clean, failures, damaged-report, torn-stream."""
+    for case in ("clean", "failures", "damaged-report", "torn-stream"):
+        folder = RunFolder(tmp_path / "runs" / case)
+        shutil.copytree(CASES / case, folder.evidence, ignore=shutil.ignore_patterns("expected.*"))
+        names = sorted(path.name for path in folder.evidence.iterdir())
+        folder.sums.write_text("".join(f"{sha256_file(folder.evidence / name)}  {name}\n" for name in names))
+        folder.saved.write_text("")
+    monkeypatch.setenv("HARNESS_RUNS", str(tmp_path / "runs"))
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    return tmp_path / "runs"
+
+
+def say(capsys: pytest.CaptureFixture[str], *words: str) -> Said:
+    code = main(["gate", *words])
+    output, error = capsys.readouterr()
+    return code, output, error
+
+
+def test_tables_are_made_where_there_are_none(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = RunFolder(runs / "clean")
+    code, output, error = say(capsys, "clean")
+    assert (code, error) == (0, "") and output.splitlines()[-1].startswith("VERDICT PASS")
+    made = folder.tables_index.stat().st_mtime_ns
+    assert say(capsys, "clean") == (0, output, "")
+    assert folder.tables_index.stat().st_mtime_ns == made
+    assert len(stored(folder.verdicts)) == 2
+
+
+def test_the_stream_is_graded_when_it_is_asked_for(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, output, error = say(capsys, "torn-stream")
+    assert (code, output) == (2, "") and "--stream" in error and error.count("\n") == 1
+    code, output, _ = say(capsys, "torn-stream", "--stream", "--json")
+    document = json.loads(output)
+    assert code == document["exit_code"] != 2 and document["source"] == "stream"
+    assert read_json(RunFolder(runs / "torn-stream").tables_index)["stream"] is True
+
+
+@pytest.mark.parametrize(("run", "code"), [("clean", 0), ("failures", 1), ("damaged-report", 2)])
+def test_files_for_ci_are_written_whatever_the_verdict(
+    run: str, code: int, runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    junit, summary = tmp_path / "gate.xml", tmp_path / "gate.md"
+    assert say(capsys, run, "--junit", str(junit), "--markdown", str(summary))[0] == code
+    word = ("PASS", "FAIL", "REFUSED")[code]
+    assert f'name="verdict" value="{word}"' in junit.read_text()
+    assert f'value="{sha256_file(RunFolder(runs / run).tables_index)}"' in junit.read_text()
+    assert summary.read_text().startswith(f"## {word} <code>{run}</code>")
+    assert ("SOAK UNPROVEN" in summary.read_text()) and ("SOAK UNPROVEN" in junit.read_text())
+
+
+def test_a_file_that_cannot_be_written_is_said_after_the_verdict(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nowhere, summary = tmp_path / "none" / "gate.xml", tmp_path / "gate.md"
+    code, output, error = say(capsys, "clean", "--junit", str(nowhere), "--markdown", str(summary))
+    assert code == 4 and output.splitlines()[-1].startswith("VERDICT PASS")
+    assert f"{nowhere} cannot be written (No such file or directory)" in error and error.count("\n") == 1
+    assert len(stored(RunFolder(runs / "clean").verdicts)) == 1
+    assert summary.exists()
+
+
+def test_a_refusal_is_one_line_on_stderr_and_an_object(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, output, error = say(capsys, "damaged-report", "--json")
+    document = json.loads(output)
+    assert (code, document["schema"], document["run"], document["verdict"]) == (2, 1, "damaged-report", "REFUSED")
+    assert document["counts"] is None and document["targets"] == []
+    assert error == f"harness: REFUSED damaged-report: {document['reason']}\n"
+    assert say(capsys, "damaged-report") == (2, "", error)
+    assert len(stored(RunFolder(runs / "damaged-report").verdicts)) == 2
+
+
+@pytest.mark.parametrize("absent", ["SAVED", "evidence"])
+def test_a_run_that_was_never_saved_is_refused_and_nothing_is_stored(
+    absent: str, runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = RunFolder(runs / "clean")
+    folder.saved.unlink() if absent == "SAVED" else shutil.rmtree(folder.evidence)
+    code, output, error = say(capsys, "clean", "--json", "--junit", str(tmp_path / "gate.xml"))
+    assert (code, json.loads(output)["verdict"]) == (2, "REFUSED")
+    assert "never saved whole" in json.loads(output)["reason"] and error.count("\n") == 1
+    assert 'errors="1"' in (tmp_path / "gate.xml").read_text()
+    assert stored(folder.verdicts) == []
+
+
+def test_an_index_that_cannot_be_read_is_refused(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = RunFolder(runs / "clean")
+    folder.tables.mkdir()
+    folder.tables_index.write_text("{")
+    code, output, error = say(capsys, "clean", "--json")
+    assert (code, json.loads(output)["verdict"]) == (2, "REFUSED") and error.count("\n") == 1
+
+
+def test_an_unknown_run_stays_a_usage_error(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["nope", "--json"], ["../clean", "--json"], ["nope", "--history"]):
+        code, output, error = say(capsys, *words)
+        assert (code, output) == (3, "") and error.count("\n") == 1
+
+
+def test_the_history_grades_nothing_and_exits_by_the_newest(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = RunFolder(runs / "failures")
+    code, output, error = say(capsys, "failures", "--history")
+    assert (code, output) == (2, "") and "`harness gate failures` grades it" in error
+    code, output, _ = say(capsys, "failures", "--history", "--json")
+    assert (code, json.loads(output)) == (2, {"schema": 1, "run": "failures", "gradings": []})
+    assert not folder.verdicts.exists() and not folder.tables.exists()
+    for _ in range(2):
+        say(capsys, "failures")
+    code, output, error = say(capsys, "failures", "--history")
+    assert (code, error) == (1, "") and output.splitlines()[1].endswith("FAIL  against 000001: nothing changed")
+    document = json.loads(say(capsys, "failures", "--history", "--json")[1])
+    assert [each["verdict"] for each in document["gradings"]] == ["FAIL", "FAIL"]
+    stored(folder.verdicts)[1].write_text("{")
+    code, output, _ = say(capsys, "failures", "--history")
+    assert code == 2 and "DAMAGED" in output.splitlines()[1]
+
+
+@pytest.mark.parametrize("other", ["--per-node", "--stream", "--junit=x", "--markdown=x"])
+def test_the_history_takes_no_option_of_a_grading(other: str, runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, output, error = say(capsys, "clean", "--history", other)
+    assert (code, output) == (3, "") and "--history grades nothing" in error
