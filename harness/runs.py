@@ -61,6 +61,11 @@ class RunFolder:
         return self.root / "closed.json"
 
     @property
+    def adopted(self) -> Path:
+        """Where a run that was adopted came from; no other run has one."""
+        return self.root / "adopted.json"
+
+    @property
     def live(self) -> Path:
         """What the running parts write. Becomes evidence only by ``save``."""
         return self.root / "live"

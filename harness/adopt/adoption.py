@@ -18,8 +18,6 @@ from harness.store.made import make_tables
 from harness.store.own_run import RUN_JSON
 from harness.store.sums import sums_text, verify_sums
 
-ABOUT = "adopted.json"  # in the run; the one in the evidence is the mark of a format
-
 
 @dataclass(frozen=True)
 class Adopted:
@@ -107,7 +105,7 @@ def _describe(folder: RunFolder, made: Adopted, source: str) -> None:
         copy_whole(folder.evidence / RUN_JSON, folder.run_json)
     now = utc_stamp()
     about = {"format": made.format, "source": source, "files": made.files, "bytes": made.bytes}
-    write_json(folder.root / ABOUT, {"schema": 1, "run": made.run, "adopted_at": now, **about})
+    write_json(folder.adopted, {"schema": 1, "run": made.run, "adopted_at": now, **about})
     receipts.write(
         folder,
         "save",

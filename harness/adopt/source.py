@@ -54,6 +54,8 @@ def check_source(evidence: Path, files: Iterable[str], runs: Path, mark: Mark | 
             raise EvidenceError(f"it has no {name}, so it is no run directory")
     if RUN_JSON in present and SAVED not in present:
         raise EvidenceError(f"it has no {SAVED}, so this run was never saved whole")
+    if RUN_JSON in present and SUMS not in present:
+        raise EvidenceError(f"{SUMS} is not there, so nothing says that the evidence is what was saved")
     if mark is not None:
         cell_files(evidence, formats.FORMATS[str(mark["format"])][0])
     elif not present & {REPORT, STREAM}:
@@ -67,17 +69,19 @@ def mark_of(evidence: Path, files: Iterable[str], format_name: str, engine: str)
     """What ``adopted.json`` in the evidence says or is to say; None for a run of sortie's, which has none.
 
     Raises EvidenceError for a format that hides failures, and where the file is there and says something else;
-    UsageError for a format that there is not.
+    UsageError for a format or engine that there is not.
     """
     if reason := formats.refuse(format_name):
         raise EvidenceError(reason)
     if format_name not in (SORTIE, *formats.FORMATS):
         raise UsageError(f"there is no format {format_name!r}; there are {', '.join((SORTIE, *formats.FORMATS))}")
+    if engine not in formats.ENGINES:
+        raise UsageError(f"there is no engine {engine!r}; there are {', '.join(formats.ENGINES)}")
     wanted = None if format_name == SORTIE else formats.marker(format_name, engine)
     if formats.MARKER not in files:
         return wanted
     there = readers.read_document(evidence / formats.MARKER)
-    known = [formats.marker(name, engine) for name in formats.FORMATS for engine in formats.ENGINES]
+    known = [formats.marker(name, by) for name in formats.FORMATS for by in formats.ENGINES]
     found = next((mark for mark in known if mark == there and wanted in (None, mark)), None)
     if found is None:
         raise EvidenceError(f"{formats.MARKER} is there and does not name the format {format_name}; take it away")

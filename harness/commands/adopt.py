@@ -12,7 +12,6 @@ import click
 
 from harness.commands.options import json_option
 from harness.commands.output import echo_json, printable
-from harness.store.formats import ENGINES
 
 QUIET_S = 1.0  # a copy that takes no longer shows no progress
 
@@ -28,7 +27,7 @@ QUIET_S = 1.0  # a copy that takes no longer shows no progress
     help="The runs folder, made where it is not there. Default: $HARNESS_RUNS, else ./runs.",
 )
 @click.option("--format", "form", default="sortie", metavar="sortie|nighthawk|k6", help="Default: sortie.")
-@click.option("--engine", type=click.Choice(ENGINES), default="upstream", help="Whose nighthawk. Default: upstream.")
+@click.option("--engine", default="upstream", metavar="upstream|sortie", help="Whose nighthawk. Default: upstream.")
 @json_option
 def adopt(directory: Path, runs_folder: Path, form: str, engine: str, as_json: bool) -> None:
     """Take in a run that was saved elsewhere, byte for byte.

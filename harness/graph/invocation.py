@@ -130,6 +130,8 @@ def _named_runs(selected: tuple[str, ...], runs: Path) -> list[str]:
                 raise UsageError(
                     f"there is no run {run} in {runs}{os.sep}; ./doit list --all shows those that are there"
                 )
+            if stage == "teardown" and RunFolder(runs / run).adopted.exists():
+                raise UsageError(f"run {run} was adopted: nothing of it runs here; ./doit gate:{run} grades it")
             if run not in found:
                 found.append(run)
     return found

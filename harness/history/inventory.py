@@ -10,6 +10,7 @@ from harness.errors import EvidenceError
 from harness.files import read_json
 from harness.processes import Identity, alive
 from harness.runs import RESERVED, RUN_ID, RunFolder
+from harness.store.readers import read_env
 
 DAMAGED = "DAMAGED"
 
@@ -53,7 +54,7 @@ def list_runs(runs_folder: Path) -> list[RunState]:
 
 def run_state(folder: RunFolder) -> RunState:
     """How far one run got, read from its files alone."""
-    about = _read(folder.run_json)
+    about = _read(folder.run_json) or _adopted(folder)
     verdict = newest_verdict(folder)
     return RunState(
         run=folder.run,
@@ -66,6 +67,15 @@ def run_state(folder: RunFolder) -> RunState:
         drill=drill_of(run_settings(folder)),
         reason=_text(verdict, "reason") or _text(_read(folder.closed), "reason"),
     )
+
+
+def _adopted(folder: RunFolder) -> dict[str, Any]:
+    """What an adopted run says of itself where there is no run.json: its mode and where it ran, all else unknown."""
+    try:
+        env = read_env(folder.evidence / "run.env")
+    except EvidenceError:
+        return {}
+    return {"profile": env.get("MODE"), "fleet": env.get("CTX")}
 
 
 def run_settings(folder: RunFolder) -> dict[str, Any] | None:

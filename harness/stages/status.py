@@ -34,6 +34,8 @@ def text(invocation: Invocation) -> str:
     if unfinished is not None:
         lines.append(f"next: {again(f'soak run={unfinished.run}')}    goes on with the unfinished run")
         lines.append(f"      {again(f'teardown:{unfinished.run}')}    ends it and saves what it has")
+    elif runs and not receipts.read(runs[0], "gate") and runs[0].adopted.exists():
+        lines.append(f"next: {again(f'gate:{runs[0].run}')}    grades the run that was adopted")
     elif runs and not receipts.read(runs[0], "gate") and not runs[0].closed.exists() and runs[0].run_json.exists():
         lines.append(f"next: {again(f'soak run={runs[0].run}')}    goes on where it stopped")
         lines.append(f"      {again('soak')}    a new run, 60 s")
@@ -62,6 +64,8 @@ def _state(folder: RunFolder) -> str:
             return str(store.read(folder.verdicts / str(graded.outcome["verdict"]))["verdict_line"])
         except (EvidenceError, KeyError):
             return "graded, but its verdict is not as it was stored: grade it again"
+    if folder.adopted.exists():
+        return "adopted"
     done = [stage for stage in receipts.STAGES if receipts.path_of(folder, stage).exists()]
     if folder.closed.exists():
         return f"ended without a verdict: {_reason(folder)}"
