@@ -118,6 +118,7 @@ def test_any_text_is_shown_as_it_is_and_means_nothing(text: str) -> None:
     shown = data(text)
     assert shown == "<code></code>" or CODE.fullmatch(shown)
     assert INERT.fullmatch(shown[6:-7])
+    assert shown.count("&#64;") == shown.count("&#64;<!-- -->"), "GitHub links addresses between entities too"
     assert said(shown) == [printable(text) if len(text) <= LONGEST else printable(text[:LONGEST] + "…")]
 
 
