@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal
+from itertools import count
 from typing import Any
 
 import click
 
 from harness.terminal import printable as printable
 
+CONTROLS = re.compile("[\x7f-\x9f]")
+"""Control characters that JSON may hold as they are; the others it escapes by itself."""
+
 
 def echo_json(value: Any) -> None:
     """One JSON document on stdout, with a final newline."""
-    click.echo(json.dumps(plain(value), ensure_ascii=False, indent=2, allow_nan=False))
+    text = json.dumps(plain(value), ensure_ascii=False, indent=2, allow_nan=False)
+    click.echo(CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
 def plain(value: Any) -> Any:
@@ -41,11 +47,10 @@ def stamp(moment: datetime) -> str:
 
 def unique(columns: Sequence[str]) -> list[str]:
     """Column names with a number behind each repeated one, so that no value is lost as a key."""
-    seen: dict[str, int] = {}
-    names = []
+    names: list[str] = []
     for column in columns:
-        seen[column] = seen.get(column, 0) + 1
-        names.append(column if seen[column] == 1 else f"{column}_{seen[column]}")
+        free = (f"{column}_{number}" for number in count(2))
+        names.append(column if column not in names else next(name for name in free if name not in {*names, *columns}))
     return names
 
 

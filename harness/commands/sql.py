@@ -5,19 +5,25 @@ from __future__ import annotations
 import io
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from harness.commands.options import find_run, runs_option
+from harness.commands.options import runs_option
 from harness.commands.output import csv_text, echo_json, printable, text_table, unique
 from harness.errors import UsageError
 from harness.history.queries import Query, named_queries
+
+if TYPE_CHECKING:
+    import pyarrow
 
 JOINS = """\
 Every table has run. Statistics, counters, thresholds and backends name an execution by its number:
   JOIN executions USING (run, exec_no)     gives the label
   JOIN plan_targets USING (run, label)     gives the target
-cells has a row per target and node with the usual figures: JOIN plan_targets USING (run, target_no)."""
+cells has a row per target and node with the usual figures: JOIN plan_targets USING (run, target_no).
+NULL is not measured, never 0; capabilities says what the producer of a run counts."""
+TIMEOUT_S = 60
 
 
 @click.command()
@@ -26,9 +32,22 @@ cells has a row per target and node with the usual figures: JOIN plan_targets US
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json", "parquet"]), help="Default: table.")
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="A value for $NAME, as text.")
+@click.option(
+    "--timeout-s",
+    type=click.IntRange(1, 86_400),
+    default=TIMEOUT_S,
+    show_default=True,
+    help="Stop a question that takes longer.",
+)
 @runs_option
 def sql(
-    question: str | None, listing: bool, form: str | None, as_json: bool, params: tuple[str, ...], runs_folder: Path
+    question: str | None,
+    listing: bool,
+    form: str | None,
+    as_json: bool,
+    params: tuple[str, ...],
+    timeout_s: int,
+    runs_folder: Path,
 ) -> None:
     """Ask a named question, or any one SELECT, across runs.
 
@@ -45,6 +64,7 @@ def sql(
                    WHERE statistic = 'benchmark_http_client.latency_2xx' GROUP BY run" --format csv
     """
     from harness.history.database import ask, ask_arrow, open_database, run_roots
+    from harness.history.published import published_files
 
     if as_json and form not in (None, "json"):
         raise click.UsageError("--json and --format name different forms")
@@ -54,16 +74,19 @@ def sql(
         return _list(queries, form, question)
     if question is None:
         raise click.UsageError("a question is missing; --list shows the named ones")
-    text, values = _resolve(question, _pairs(params), queries, runs_folder)
+    roots, published = run_roots(runs_folder), published_files(runs_folder)
+    text, values = _resolve(question, _pairs(params), queries)
+    if question in queries:
+        _check_runs(values, {root.name for root in roots} | {file.stem for file in published}, runs_folder)
     if form == "parquet" and sys.stdout.isatty():
         raise UsageError("Parquet is no text for a terminal; send it to a file: harness sql … --format parquet > FILE")
-    with open_database(run_roots(runs_folder), text) as database:
+    with open_database(roots, text, published=published) as database:
         for sentence in database.quarantined:
             click.echo(f"harness: {printable(sentence)}", err=True)
         if form == "parquet":
-            sys.stdout.buffer.write(_parquet(ask_arrow(database, text, values)))
+            sys.stdout.buffer.write(_parquet(ask_arrow(database, text, values, timeout_s=timeout_s)))
             return None
-        columns, rows = ask(database, text, values)
+        columns, rows = ask(database, text, values, timeout_s=timeout_s)
     columns = unique(columns)
     if form == "json":
         echo_json([dict(zip(columns, row, strict=True)) for row in rows])
@@ -72,18 +95,19 @@ def sql(
     return None
 
 
-def _resolve(
-    question: str, given: dict[str, str], queries: dict[str, Query], runs_folder: Path
-) -> tuple[str, dict[str, str]]:
+def _resolve(question: str, given: dict[str, str], queries: dict[str, Query]) -> tuple[str, dict[str, str]]:
     if query := queries.get(question):
-        values = query.bind(given)
-        for name in ("run", "base"):
-            if values.get(name):  # a misspelt run would answer with an empty table, as if it had no targets
-                find_run(runs_folder, values[name])
-        return query.sql, values
+        return query.sql, query.bind(given)
     if not any(character.isspace() for character in question.strip()):
         raise UsageError(f"there is no question named {question}; `harness sql --list` shows what there is")
     return question, given
+
+
+def _check_runs(values: dict[str, str], known: set[str], runs_folder: Path) -> None:
+    """A misspelt run would answer with an empty table, as if it had no targets."""
+    for name in ("run", "base"):
+        if (run := values.get(name)) and run not in known:
+            raise UsageError(f"there is no run {run} in {runs_folder}; `harness sql run-by-run` lists what is there")
 
 
 def _pairs(params: tuple[str, ...]) -> dict[str, str]:
@@ -141,7 +165,7 @@ def _list_columns(name: str, about: str, form: str) -> None:
 
 def _tables() -> dict[str, str]:
     from harness.gate.load import load_views
-    from harness.history.database import BESIDE
+    from harness.history.beside import BESIDE
     from harness.store.schemas import TABLES
 
     views = {view.name: view.about for view in load_views() if view.name is not None}
@@ -156,9 +180,13 @@ def _takes(query: Query) -> str:
     return " ".join(name if default is None else f"{name}={default}" for name, default in query.params.items())
 
 
-def _parquet(table: object) -> bytes:
+def _parquet(table: pyarrow.Table) -> bytes:
+    import pyarrow
     import pyarrow.parquet
 
     buffer = io.BytesIO()
-    pyarrow.parquet.write_table(table, buffer, compression="zstd")
+    try:
+        pyarrow.parquet.write_table(table.rename_columns(unique(table.column_names)), buffer, compression="zstd")
+    except pyarrow.ArrowNotImplementedError as error:
+        raise UsageError(f"Parquet has no type for a column of the answer ({error}); cast it to VARCHAR, say") from None
     return buffer.getvalue()

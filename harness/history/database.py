@@ -13,31 +13,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING
 
 from harness.errors import UsageError
 from harness.gate.load import View, load_views
-from harness.history.inventory import newest_verdict, run_settings
-from harness.runs import RESERVED, RUN_ID, RunFolder
-from harness.store.database import DUCKDB_TYPES, connect
+from harness.history.beside import BESIDE, load_beside
+from harness.runs import RESERVED, RUN_ID
+from harness.store.database import DUCKDB_TYPES, connect, native
 from harness.store.schemas import TABLES
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow
 
-VERDICTS = "verdicts"
-SETTINGS = "settings"
-BESIDE = {
-    VERDICTS: "The newest grading of each run.",
-    SETTINGS: "The settings each run was made with, a row per key; a run with a fault was a drill.",
-}
-"""Tables beside the Parquet ones, read from the runs' own documents, and what they hold."""
-
 TYPES = {**DUCKDB_TYPES, "timestamp": "TIMESTAMP"}
 """Times are read as UTC without a zone: what DuckDB calls a zone needs a further package to come out again."""
-
-COUNTS = ("targets", "passed", "failed", "not_run", "backends", "lost_backends")
 
 IN_MEMORY_BYTES = 64 * 2**20
 """A table whose files are larger together is scanned where it lies, through Arrow, and not copied into memory."""
@@ -60,8 +51,11 @@ class Database:
 
 
 @contextmanager
-def open_database(roots: Sequence[Path], sql: str) -> Iterator[Database]:
-    """A locked database over the runs in ``roots``: the tables and views that ``sql`` mentions, all tables if none."""
+def open_database(roots: Sequence[Path], sql: str, *, published: Sequence[Path] = ()) -> Iterator[Database]:
+    """A locked database over the runs in ``roots``: the tables and views that ``sql`` mentions, all tables if none.
+
+    ``published`` are the files of runs of which only totals are known (see ``published_files``).
+    """
     views = load_views()
     wanted = mentioned(sql, views) or {*TABLES, *BESIDE}
     connection = connect()
@@ -74,10 +68,9 @@ def open_database(roots: Sequence[Path], sql: str) -> Iterator[Database]:
                 columns = {column.name: TYPES[column.type] for column in TABLES[name].columns}
                 files = [path for root in roots if (path := root / "tables" / f"{name}.parquet").is_file()]
                 _load(database, name, columns, _whole(database, files, columns))
-        if VERDICTS in wanted:
-            load_verdicts(connection, roots)
-        if SETTINGS in wanted:
-            load_settings(connection, roots)
+        for name in BESIDE:
+            if name in wanted:
+                database.quarantined += load_beside(connection, name, roots, published)
         for view in views:
             if view.name is None:
                 connection.execute(view.sql)
@@ -91,39 +84,72 @@ def open_database(roots: Sequence[Path], sql: str) -> Iterator[Database]:
 
 
 def ask(
-    database: Database, sql: str, parameters: Mapping[str, object] | None = None
+    database: Database, sql: str, parameters: Mapping[str, object] | None = None, *, timeout_s: float | None = None
 ) -> tuple[list[str], list[tuple[object, ...]]]:
-    """Column names and rows of one SELECT. Raises UsageError for anything else and for SQL that does not work."""
-    with _in_a_sentence():
+    """Column names and rows of one SELECT. Raises UsageError for anything else and for SQL that does not work.
+
+    After ``timeout_s`` it is stopped, and UsageError raised; None has no limit. DuckDB looks between two batches of
+    rows, so that one call of a function that takes long by itself ends first.
+    """
+    with _in_a_sentence(), _stopped_after(database, timeout_s):
         _check_select(database, sql)
         cursor = database.connection.execute(sql, dict(parameters or {}))
         return [column[0] for column in cursor.description or []], cursor.fetchall()
 
 
-def ask_arrow(database: Database, sql: str, parameters: Mapping[str, object] | None = None) -> pyarrow.Table:
+def ask_arrow(
+    database: Database, sql: str, parameters: Mapping[str, object] | None = None, *, timeout_s: float | None = None
+) -> pyarrow.Table:
     """``ask``, as an Arrow table."""
-    with _in_a_sentence():
+    import duckdb  # noqa: F401 - gives connections their relations, and those Arrow
+
+    with _in_a_sentence(), _stopped_after(database, timeout_s):
         _check_select(database, sql)
         return database.connection.sql(sql, params=dict(parameters or {})).to_arrow_table()
 
 
 def _check_select(database: Database, sql: str) -> None:
-    import duckdb
-
-    kinds = [statement.type for statement in database.connection.extract_statements(sql)]
-    if kinds != [duckdb.StatementType.SELECT]:
+    if not _is_text(sql):
+        raise UsageError("the question is not UTF-8 text; ask it again without the bytes that are no characters")
+    try:
+        kinds = [statement.type for statement in database.connection.extract_statements(sql)]
+    except ValueError:  # a statement so new that the client has no name for its kind
+        kinds = []
+    if kinds != [native().StatementType.SELECT]:
         raise UsageError("only one SELECT can be asked here: nothing is changed, written, attached or installed")
+
+
+def _is_text(sql: str) -> bool:
+    """False where an argument held bytes that are no UTF-8: Python carries each as half a surrogate pair."""
+    return not any("\ud800" <= character <= "\udfff" for character in sql)
+
+
+@contextmanager
+def _stopped_after(database: Database, timeout_s: float | None) -> Iterator[None]:
+    if timeout_s is None:
+        yield
+        return
+    timer = Timer(timeout_s, database.connection.interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except native().InterruptException:
+        raise UsageError(
+            f"the question took longer than {timeout_s:g} s and was stopped; ask for less, or allow more time with "
+            "--timeout-s"
+        ) from None
+    finally:
+        timer.cancel()
 
 
 @contextmanager
 def _in_a_sentence() -> Iterator[None]:
-    import duckdb
-
     try:
         yield
-    except duckdb.PermissionException as error:
+    except native().PermissionException as error:
         raise UsageError(f"only the runs' own tables can be read here: {_first_line(error)}") from None
-    except duckdb.Error as error:
+    except native().Error as error:
         raise UsageError(f"the query does not work: {_first_line(error)}") from None
 
 
@@ -141,51 +167,17 @@ def mentioned(sql: str, views: Sequence[View]) -> set[str]:
     return found
 
 
-def load_verdicts(connection: duckdb.DuckDBPyConnection, roots: Sequence[Path]) -> None:
-    """Make the table of the newest gradings: a row per run that was graded, counts NULL where it was refused."""
-    connection.execute(
-        f"CREATE TABLE {VERDICTS} (run VARCHAR, graded_at VARCHAR, verdict VARCHAR, reason VARCHAR, targets BIGINT, "
-        "passed BIGINT, failed BIGINT, not_run BIGINT, backends BIGINT, lost_backends BIGINT, gate_sha256 VARCHAR)"
-    )
-    rows = []
-    for root in roots:
-        document = newest_verdict(RunFolder(root))
-        if document is not None:
-            counts = document.get("counts") or {}
-            numbers = [counts.get(key) for key in COUNTS]
-            texts = [document.get(key) for key in ("graded_at", "verdict", "reason")]
-            rows.append([root.name, *texts, *numbers, document.get("gate_sha256")])
-    _insert(connection, VERDICTS, rows)
-
-
-def load_settings(connection: duckdb.DuckDBPyConnection, roots: Sequence[Path]) -> None:
-    """Make the table of settings: a row per run and key, values as text; none for a run that does not say them."""
-    connection.execute(f"CREATE TABLE {SETTINGS} (run VARCHAR, key VARCHAR, value VARCHAR)")
-    _insert(
-        connection,
-        SETTINGS,
-        [
-            [root.name, key, str(value)]
-            for root in roots
-            for key, value in sorted((run_settings(RunFolder(root)) or {}).items())
-            if value is not None
-        ],
-    )
-
-
-def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Sequence[object]]) -> None:
-    if rows:
-        places = ", ".join("?" * len(rows[0]))
-        connection.executemany(f"INSERT INTO {table} VALUES ({places})", rows)  # noqa: S608 - our own name
-
-
 def run_roots(runs_folder: Path) -> list[Path]:
-    """The folders of all runs, the published ones included, sorted by name."""
+    """The folders of all runs, those kept whole under ``published/`` included, sorted by name."""
     if not runs_folder.is_dir():
         return []
-    entries = [entry for entry in sorted(runs_folder.iterdir()) if RUN_ID.fullmatch(entry.name) and entry.is_dir()]
-    published = [entry for folder in entries if folder.name.lower() in RESERVED for entry in sorted(folder.iterdir())]
+    entries = _folders(runs_folder)
+    published = [entry for folder in entries if folder.name.lower() in RESERVED for entry in _folders(folder)]
     return [entry for entry in entries if entry.name.lower() not in RESERVED] + published
+
+
+def _folders(folder: Path) -> list[Path]:
+    return [entry for entry in sorted(folder.iterdir()) if RUN_ID.fullmatch(entry.name) and entry.is_dir()]
 
 
 def _distinct(database: Database, roots: Sequence[Path]) -> list[Path]:
@@ -205,12 +197,10 @@ def _distinct(database: Database, roots: Sequence[Path]) -> list[Path]:
 
 def _run_ids(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> dict[str, str]:
     """File → the run in its metadata; a file that cannot be read has none."""
-    import duckdb
-
     query = "SELECT file_name, decode(value) FROM parquet_kv_metadata(?) WHERE decode(key) = 'harness.run'"
     try:
         return dict(connection.execute(query, [list(files)]).fetchall()) if files else {}
-    except duckdb.Error:
+    except native().Error:
         if len(files) == 1:
             return {}
         return {file: run for single in files for file, run in _run_ids(connection, [single]).items()}
@@ -218,16 +208,14 @@ def _run_ids(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> dic
 
 def _whole(database: Database, files: Sequence[Path], columns: Mapping[str, str]) -> dict[str, set[str]]:
     """File → the declared columns it has. What is torn, or is no table of ours, is quarantined."""
-    import duckdb
-
     found: dict[str, dict[str, str]] = {}
     try:
         found = _schemas_of(database.connection, [str(path) for path in files if _has_magic(path)])
-    except duckdb.Error:
+    except native().Error:
         for path in filter(_has_magic, files):
             try:
                 found |= _schemas_of(database.connection, [str(path)])
-            except duckdb.Error:
+            except native().Error:
                 continue
     whole = {}
     for path in files:
@@ -270,8 +258,6 @@ def _has_magic(path: Path) -> bool:
 
 def _load(database: Database, table: str, columns: Mapping[str, str], files: dict[str, set[str]]) -> None:
     """Make ``table`` out of ``files``. A column that no file has is NULL throughout: unknown, not zero."""
-    import duckdb
-
     connection = database.connection
     if sum(Path(file).stat().st_size for file in files) > IN_MEMORY_BYTES:
         return _scan(connection, table, columns, files)
@@ -280,13 +266,13 @@ def _load(database: Database, table: str, columns: Mapping[str, str], files: dic
         source = "read_parquet(?, union_by_name = true)" if files else "(SELECT 1) WHERE false"
         statement = f'CREATE TABLE "{table}" AS SELECT {select} FROM {source}'  # noqa: S608 - names of our own schema
         connection.execute(statement, [list(files)] if files else [])
-    except duckdb.Error:
+    except native().Error:
         sound = {}
         for file, seen in files.items():
             try:
                 connection.execute(f"SELECT {_select(columns, seen)} FROM read_parquet(?)", [[file]]).fetchall()  # noqa: S608 - names of our own schema
                 sound[file] = seen
-            except duckdb.Error as error:
+            except native().Error as error:
                 database.quarantined.append(f"left out {file}: {_first_line(error)}")
         if len(sound) == len(files):
             raise
@@ -297,6 +283,7 @@ def _scan(
     connection: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, str], files: dict[str, set[str]]
 ) -> None:
     """Register a lazy Arrow scan: columns and rows are read as the question needs them."""
+    import duckdb  # noqa: F401 - gives connections their relations, and those Arrow
     from pyarrow import dataset
 
     stored = {column.name: DUCKDB_TYPES[column.type] for column in TABLES[table].columns}

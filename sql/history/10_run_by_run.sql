@@ -3,8 +3,16 @@
 -- Latency is the worst node's and target's, never a mean over them. NULL is not measured. What an engine that did not
 -- return had sent, and which of it failed, nobody knows: sent_by_returned and http_2xx are of the others alone.
 -- drill is the fault that was put in on purpose, "no" where there was none; such a run says nothing of the mesh.
+-- origin: tables, or published where others published totals and nothing more; such rows come last.
 WITH
-plan AS (SELECT run, sum(planned) AS planned, sum(http_2xx) AS http_2xx FROM target_summary GROUP BY run),
+plan AS (
+    SELECT
+        run,
+        CASE WHEN count(*) = count(planned) THEN sum(planned) END AS planned,
+        sum(http_2xx) AS http_2xx
+    FROM target_summary
+    GROUP BY run
+),
 seen AS (
     SELECT
         run,
@@ -25,18 +33,33 @@ classes AS (
 failures AS (
     SELECT run, string_agg(class || ' ' || requests, ', ' ORDER BY class) AS failures FROM classes GROUP BY run
 ),
+capable AS (
+    SELECT
+        run,
+        bool_or(counted) AS counts_any,
+        string_agg(metric(counter), ', ' ORDER BY counter) FILTER (NOT counted) AS uncounted
+    FROM capabilities
+    WHERE is_failure(counter)
+    GROUP BY run
+),
 told AS (
     SELECT
         run,
-        CASE WHEN measured = 0 THEN 'not measured' ELSE coalesce(failures, 'none') END
-            || CASE
-                WHEN measured = 0 OR measured = cells THEN ''
-                WHEN lost_backends = 1 THEN ' (1 engine lost)'
-                WHEN lost_backends > 1 THEN ' (' || lost_backends || ' engines lost)'
-                ELSE ' (' || cells - measured || ' of ' || cells || ' cells not measured)'
-            END AS failures
+        CASE
+            WHEN measured = 0 OR failures IS NULL AND counts_any IS NOT TRUE THEN 'not measured'
+            ELSE coalesce(failures, 'none') || concat(
+                CASE
+                    WHEN measured = cells THEN ''
+                    WHEN lost_backends = 1 THEN ' (1 engine lost)'
+                    WHEN lost_backends > 1 THEN ' (' || lost_backends || ' engines lost)'
+                    ELSE ' (' || cells - measured || ' of ' || cells || ' cells not measured)'
+                END,
+                ' (not counted: ' || uncounted || ')'
+            )
+        END AS failures
     FROM seen
     LEFT JOIN failures USING (run)
+    LEFT JOIN capable USING (run)
 ),
 drills AS (SELECT run, coalesce(nullif(value, ''), 'no') AS drill FROM settings WHERE key = 'fault'),
 latency AS (
@@ -51,6 +74,7 @@ latency AS (
 windows AS (SELECT run, min(started_at) AS dispatched, max(ended_at) AS ended FROM executions GROUP BY run)
 SELECT
     runs.run,
+    'tables' AS origin,
     runs.profile,
     runs.fleet,
     verdicts.verdict,
@@ -73,4 +97,23 @@ LEFT JOIN told USING (run)
 LEFT JOIN drills USING (run)
 LEFT JOIN latency USING (run)
 LEFT JOIN windows USING (run)
-ORDER BY coalesce(windows.dispatched, runs.created_at) DESC NULLS LAST, runs.run
+UNION ALL
+SELECT
+    run,
+    'published' AS origin,
+    profile,
+    NULL AS fleet,
+    verdict,
+    NULL AS drill,
+    sent AS sent_by_returned,
+    planned,
+    http_2xx,
+    failures,
+    lost_backends,
+    worst_p50_ms,
+    worst_p99_ms,
+    worst_max_ms,
+    dispatched,
+    ended
+FROM published
+ORDER BY origin DESC, dispatched DESC NULLS LAST, run

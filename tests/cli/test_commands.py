@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.cli import main
-from harness.commands.output import csv_text, text_table
+from harness.commands.output import csv_text, echo_json, text_table, unique
 from harness.files import sha256_file, write_json
 from harness.gate.store import stored
 from harness.runs import RunFolder
@@ -248,6 +248,42 @@ def test_a_torn_file_is_named_on_stderr_and_the_rest_answers(runs: Path, capsys:
 
 def test_columns_of_one_name_lose_no_value(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(say(capsys, "sql", "SELECT 1 AS a, 2 AS a", "--json")[1]) == [{"a": 1, "a_2": 2}]
+    assert unique(["a", "a", "a_2", "a"]) == ["a", "a_3", "a_2", "a_4"]
+
+
+@given(st.lists(st.sampled_from(["a", "a_2", "a_3", "b"])))
+def test_every_column_has_a_name_of_its_own(columns: list[str]) -> None:
+    names = unique(columns)
+    assert len(set(names)) == len(columns)
+    assert [name.partition("_")[0] for name in names] == [column.partition("_")[0] for column in columns]
+
+
+def test_no_control_character_reaches_the_terminal_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    names = {"a\x9b31m": "\x1b[2J\x7f\x85 ü"}
+    echo_json(names)
+    output = capsys.readouterr().out
+    assert json.loads(output) == names
+    assert all(character.isprintable() for line in output.splitlines() for character in line)
+
+
+def test_an_answer_that_parquet_cannot_hold_is_one_sentence(
+    runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    binary = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(binary))
+    assert main(["sql", "SELECT INTERVAL 1 DAY AS i", "--format", "parquet"]) == 3
+    assert binary.getvalue() == b""
+    error = capsys.readouterr().err
+    assert "cast it to VARCHAR" in error and error.count("\n") == 1
+
+
+def test_a_question_has_a_time_limit(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    endless = "SELECT count(*) FROM range(1000000000) a, range(1000000000) b"
+    code, output, error = say(capsys, "sql", endless, "--timeout-s", "1")
+    assert (code, output) == (3, "") and "took longer than 1 s" in error and error.count("\n") == 1
+    for limit in ("0", "-1", "nan", "inf", "1e9", "x"):
+        assert say(capsys, "sql", "SELECT 1 AS a", "--timeout-s", limit)[0] == 3
+    assert say(capsys, "sql", "--help")[1].count("[default: 60") == 1
 
 
 @given(st.lists(st.lists(st.none() | st.text() | st.integers() | st.floats(), min_size=2, max_size=2)))

@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import shutil
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from harness.errors import UsageError
 from harness.history import database
-from harness.history.database import ask, open_database, run_roots
+from harness.history.database import ask, ask_arrow, open_database, run_roots
 from tests.report import made
 
 SMALL = {"svc-1": 9, "uds-echo": 3}
 COUNT = "SELECT run, count(*) FROM counters GROUP BY run ORDER BY run"
 
 
-@pytest.fixture
-def runs(tmp_path: Path) -> Path:
+def two_runs(folder: Path) -> Path:
     """Two runs with a verdict each; the second is twice as slow."""
-    folder = tmp_path / "runs"
     for run, slow in (("quick-1", 1.0), ("quick-2", 2.0)):
         tables = made.clean_tables(SMALL, ("node-a", "node-b"), slow=slow)
         made.save_run(folder, run, tables, made.verdict_of(tables, run))
     return folder
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    return two_runs(tmp_path / "runs")
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs for tests that hold that nothing is changed."""
+    return two_runs(tmp_path_factory.mktemp("untouched") / "runs")
 
 
 def answer(runs: Path, sql: str, **parameters: str) -> list[tuple[object, ...]]:
@@ -81,34 +92,97 @@ def test_a_refused_run_has_a_verdict_without_counts(runs: Path) -> None:
         "SELECT * FROM read_text('{runs}/quick-1/run.json')",
         "SELECT * FROM read_parquet('{runs}/quick-1/tables/counters.parquet')",
         "SELECT * FROM '{runs}/quick-1/tables/counters.parquet'",
+        "FROM '{runs}/quick-1/run.json'",
         "SELECT * FROM glob('/*')",
+        "SELECT * FROM glob('{runs}/*')",
         "SELECT * FROM read_csv('/proc/self/environ')",
+        "SELECT * FROM sniff_csv('/etc/passwd')",
+        "SELECT * FROM read_blob('{runs}/quick-1/run.json')",
+        "SELECT * FROM read_json('{runs}/quick-1/run.json')",
+        "SELECT * FROM read_json_objects('{runs}/quick-1/run.json')",
+        "SELECT * FROM parquet_metadata('{runs}/quick-1/tables/counters.parquet')",
+        "SELECT * FROM parquet_schema('{runs}/quick-1/tables/counters.parquet')",
+        "SELECT * FROM parquet_kv_metadata('{runs}/quick-1/tables/counters.parquet')",
+        "SELECT * FROM read_duckdb('{runs}/stolen.db')",
+        "SELECT * FROM 'https://127.0.0.1/x.parquet'",
+        "SELECT * FROM 's3://bucket/x.parquet'",
+        "SELECT getenv('HOME')",
+        "SELECT * FROM duckdb_secrets()",
+        "SELECT * FROM arrow_scan(1, 1, 1)",
+        "SELECT * FROM pandas_scan(1)",
         "SET enable_external_access = true",
         "SET threads = 1",
+        "RESET threads",
+        "SET VARIABLE a = 1",
         "PRAGMA enable_profiling",
+        "PRAGMA database_list",
+        "PRAGMA json_execute_serialized_sql('x')",
+        "UPDATE EXTENSIONS",
+        "CHECKPOINT",
+        "VACUUM",
+        "USE memory",
+        "DETACH memory",
+        "IMPORT DATABASE '{runs}'",
+        "COPY FROM DATABASE memory TO memory",
+        "PREPARE x AS SELECT 1",
+        "EXPLAIN SELECT 1",
+        "PIVOT counters ON counter USING sum(value)",
+        "CREATE TEMP TABLE mine AS SELECT 1",
+        "CREATE MACRO mine(x) AS x",
+        "ALTER TABLE counters ADD COLUMN mine INTEGER",
+        "TRUNCATE counters",
         "CREATE TABLE mine (a INTEGER)",
         "DROP TABLE counters",
         "DELETE FROM counters",
         "INSERT INTO counters SELECT * FROM counters",
         "WITH x AS (DELETE FROM counters RETURNING *) SELECT * FROM x",
+        "WITH x AS (INSERT INTO counters SELECT * FROM counters RETURNING *) SELECT * FROM x",
+        "WITH x AS (UPDATE counters SET value = 0 RETURNING *) SELECT * FROM x",
+        "WITH x AS (ATTACH '{runs}/stolen.db') SELECT * FROM x",
+        "WITH x AS (SET threads = 1) SELECT * FROM x",
+        "SELECT * FROM (COPY (SELECT 1) TO '{runs}/stolen.csv')",
+        "SELECT * FROM query('COPY (SELECT 1) TO ''{runs}/stolen.csv''')",
+        "SELECT * FROM query('SELECT * FROM read_text(''{runs}/quick-1/run.json'')')",
+        "SELECT * FROM query_table('{runs}/quick-1/tables/counters.parquet')",
+        "SELECT * FROM json_execute_serialized_sql(json_serialize_sql('SELECT * FROM read_text(''/etc/hostname'')'))",
         "CREATE SECRET (TYPE s3)",
         "SELECT 1; SELECT 2",
+        "SELECT 1; COPY (SELECT 1) TO '{runs}/stolen.csv'",
+        "BEGIN",
         "ROLLBACK",
         "CALL pragma_version()",
         "",
         "-- nothing",
         "this is no SQL",
         "SELECT no_such_column FROM counters",
+        "SELECT '\udcff'",
+        "SELECT '\x00'; COPY (SELECT 1) TO '{runs}/stolen.csv'",
+        "SELECT " + "(" * 20_000 + "1" + ")" * 20_000,
     ],
 )
 def test_anything_but_a_select_over_the_tables_is_refused(
-    runs: Path, sql: str, in_memory_bytes: int, monkeypatch: pytest.MonkeyPatch
+    untouched: Path, sql: str, in_memory_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "IN_MEMORY_BYTES", in_memory_bytes)
-    before = {path: path.read_bytes() for path in runs.rglob("*") if path.is_file()}
+    before = {path: path.read_bytes() for path in untouched.rglob("*") if path.is_file()}
     with pytest.raises(UsageError):
-        answer(runs, sql.format(runs=runs))
-    assert {path: path.read_bytes() for path in runs.rglob("*") if path.is_file()} == before
+        answer(untouched, sql.format(runs=untouched))
+    assert {path: path.read_bytes() for path in untouched.rglob("*") if path.is_file()} == before
+
+
+ENDLESS = "WITH RECURSIVE t(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM t) SELECT count(*) FROM t"
+
+
+@pytest.mark.parametrize("how", [ask, ask_arrow])
+@pytest.mark.parametrize("sql", [ENDLESS, "SELECT count(*) FROM range(1000000000) a, range(1000000000) b"])
+def test_a_question_without_end_is_stopped(runs: Path, sql: str, how: Callable[..., object]) -> None:
+    began = time.monotonic()
+    with (
+        open_database(run_roots(runs), sql) as opened,
+        pytest.raises(UsageError, match=r"took longer than 0\.2 s and was stopped"),
+    ):
+        how(opened, sql, timeout_s=0.2)
+    assert time.monotonic() - began < 30
 
 
 def test_a_local_variable_of_python_is_no_table(runs: Path) -> None:

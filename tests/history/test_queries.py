@@ -140,7 +140,9 @@ def test_targets_name_the_worst_node_of_each(runs: Path) -> None:
 
 def test_like_runs_are_compared_without_a_word(runs: Path) -> None:
     rows = answer(runs, "compare", run="quick-2", base="quick-1")
-    assert [row["target"] for row in rows] == ["svc-1", "uds-echo"]
+    assert [row["target"] for row in rows] == ["svc-1", "uds-echo", "all targets"]
+    assert (rows[2]["http_2xx"], rows[2]["planned"], rows[2]["base_http_2xx"]) == (720, 1440, 1440)
+    assert rows[2]["p99_ms"] == max(row["p99_ms"] for row in rows[:2])
     assert {row["unlike"] for row in rows} == {None}
     assert all(row["p99_ratio"] == pytest.approx(row["p99_ms"] / row["base_p99_ms"], rel=0.02) for row in rows)
 
@@ -149,7 +151,7 @@ def test_unlike_runs_are_named_as_such(runs: Path) -> None:
     tables = made.clean_tables({"svc-1": 9, "other": 3}, ("node-a",), duration_s=120)
     made.save_run(runs, "long-1", tables, None)
     rows = answer(runs, "compare", run="long-1", base="quick-1")
-    assert {row["target"] for row in rows} == {"svc-1", "uds-echo", "other"}
+    assert {row["target"] for row in rows} == {"svc-1", "uds-echo", "other", "all targets"}
     (unlike,) = {row["unlike"] for row in rows}
     assert unlike == "duration_s 120 and 60; backends 1 and 2; targets or their shares"
 
