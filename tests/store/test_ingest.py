@@ -19,7 +19,7 @@ from harness.store.database import connect, create_views
 from harness.store.ingest import build_tables
 from harness.store.parquet import ROWS_PER_GROUP, write_table
 from harness.store.schemas import SCHEMA_VERSION, TABLES
-from harness.store.sums import verify_sums
+from harness.store.sums import digests, sums_text, verify_sums
 
 CASES = Path(__file__).parent.parent / "cases" / "gate"
 
@@ -104,6 +104,32 @@ def test_a_changed_added_or_absent_file_is_named(evidence: Path, tmp_path: Path)
     (evidence / "faults.log").write_text("")
     with pytest.raises(EvidenceError, match=r"faults\.log is in the evidence and not in SHA256SUMS"):
         build_tables(evidence, tmp_path / "tables", run="r1")
+
+
+def test_sub_folders_are_held_file_by_file(evidence: Path, tmp_path: Path) -> None:
+    """What lies deep is listed by its path, and noticed like all else; a folder that stands for a file is none."""
+    (evidence / "chart" / "deep").mkdir(parents=True)
+    (evidence / "chart" / "deep" / "pull.log").write_text("hello\n")
+    with pytest.raises(EvidenceError, match=r"chart/deep/pull\.log is in the evidence and not in SHA256SUMS"):
+        (evidence / "SHA256SUMS").write_text("")
+        verify_sums(evidence)
+    (evidence / "SHA256SUMS").write_text(sums_text(digests_without_list(evidence)))
+    assert "chart/deep/pull.log" in verify_sums(evidence)
+    build_tables(evidence, tmp_path / "tables", run="r1")
+    (evidence / "chart" / "more").mkdir()
+    with pytest.raises(EvidenceError, match="chart/more is in the evidence and not in SHA256SUMS"):
+        verify_sums(evidence)
+    (evidence / "chart" / "more").rmdir()
+    shutil.move(evidence / "chart", tmp_path / "moved")
+    (evidence / "chart").symlink_to(tmp_path / "moved")
+    with pytest.raises(EvidenceError, match=r"chart/deep/pull\.log is listed in SHA256SUMS and is not there"):
+        verify_sums(evidence)
+
+
+def digests_without_list(evidence: Path) -> dict[str, str]:
+    """As of evidence from elsewhere."""
+    (evidence / "SHA256SUMS").unlink()
+    return digests(evidence)
 
 
 @pytest.mark.parametrize("line", ["../../etc/passwd", "a/../../b", "/etc/passwd", "a//b", "./a", "a/", ".."])
