@@ -145,12 +145,28 @@ def split_actual(expr: str, actual: str, backends: int) -> list[tuple[str, bool]
         threshold = parse_threshold(expr)
     except PlanError:
         return None
-    texts = actual.split(", ")
-    if threshold.scope != PER_BACKEND or len(texts) != backends:
+    values = _values(threshold, actual, backends)
+    if threshold.scope != PER_BACKEND or values is None:
         return None
-    values = [parse_duration(text) if threshold.is_duration else _plain(text) for text in texts]
-    split = [(text, threshold.holds(value)) for text, value in zip(texts, values, strict=True) if value is not None]
-    return split if len(split) == backends else None
+    return [(text, threshold.holds(value)) for text, value in zip(actual.split(", "), values, strict=True)]
+
+
+def holds_by(threshold: Threshold, actual: str, backends: int) -> bool | None:
+    """Whether ``actual`` satisfies the threshold, each of its values where it lists one for each of ``backends``.
+
+    None where it cannot be read.
+    """
+    values = _values(threshold, actual, backends)
+    return None if values is None else all(map(threshold.holds, values))
+
+
+def _values(threshold: Threshold, actual: str, backends: int) -> list[float] | None:
+    """The numbers that ``actual`` lists, durations in nanoseconds; None unless each is one, and none is left over."""
+    texts = actual.split(", ") if threshold.scope == PER_BACKEND else [actual]
+    found = [parse_duration(text) if threshold.is_duration else _plain(text) for text in texts]
+    values = [value for value in found if value is not None]
+    wanted = backends if threshold.scope == PER_BACKEND else 1
+    return values if len(values) == len(found) == wanted else None
 
 
 def judge(threshold: Threshold, survivors: Sequence[BackendResult]) -> ThresholdResult:

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from harness.files import fsync_folder, sha256_file
-from harness.store import readers, side_rows
+from harness.store import contradictions, readers, side_rows
 from harness.store.own_run import OwnRun, read_own
 from harness.store.parquet import Row, write_table
 from harness.store.report_rows import choose_source, report_rows
 from harness.store.schemas import SCHEMA_VERSION, TABLES
 from harness.store.source import Source
+from harness.store.stated import Stated, read_plan_statement, read_stream_statement
 from harness.store.sums import digests
 
 SCENARIO = "mesh"
@@ -62,14 +63,16 @@ def _all_rows(evidence: Path, own: OwnRun, source: Source, scenario: str) -> dic
     nodes = {engine.ip: engine.node for engine in engines}
     schedule = evidence / "schedule.tsv"
     rolls = readers.read_schedule(schedule) if schedule.exists() else []
-    thresholds = planned_thresholds(evidence / "plan.yaml")
+    stated = _stated(evidence, env, shares, source, scenario)
+    thresholds = list(dict.fromkeys(stated.plan.thresholds))
     planned = {
         "nodes_listed": len(engines),
         "targets_planned": len(shares),
         "rolls_planned": len(rolls),
         "limits_planned": len(thresholds),
     }
-    report = report_rows(source, nodes)
+    listed = len(engines) if (evidence / "engines.tsv").exists() else None
+    report = report_rows(source, nodes, stated)
     targets = [
         {
             "target_no": number,
@@ -81,7 +84,7 @@ def _all_rows(evidence: Path, own: OwnRun, source: Source, scenario: str) -> dic
         for number, share in enumerate(shares, start=1)
     ]
     return {
-        "runs": [_run_row(evidence, own, env, source) | planned],
+        "runs": [_run_row(evidence, own, env, source, stated, listed) | planned],
         "plan_targets": targets,
         "plan_nodes": [
             {"node_no": number, "ip": engine.ip, "node": engine.node, "engine": engine.name}
@@ -107,23 +110,38 @@ def _all_rows(evidence: Path, own: OwnRun, source: Source, scenario: str) -> dic
     }
 
 
-def _run_row(evidence: Path, own: OwnRun, env: Mapping[str, str], source: Source) -> dict[str, Any]:
+def _stated(
+    evidence: Path, env: Mapping[str, str], shares: list[readers.Share], source: Source, scenario: str
+) -> Stated:
+    """What the other files say of what is graded. A log or a stream that is what is graded says nothing beside it."""
     log = evidence / "sortie.log"
-    seen = readers.read_driver_log(log) if log.exists() else readers.DriverLog(0, None, None)
-    duration_s = env.get("DURATION_S", "")
+    return Stated(
+        backends=readers.positive(dict(env), "BACKENDS", "run.env"),
+        shares={f"{scenario}/{share.target}": share for share in shares},
+        plan=read_plan_statement(evidence / "plan.yaml", scenario),
+        log=readers.read_driver_log(log) if log.exists() else readers.DriverLog(),
+        stream=read_stream_statement(evidence / "results.jsonl") if source.kind == "report" else {},
+    )
+
+
+def _run_row(
+    evidence: Path, own: OwnRun, env: Mapping[str, str], source: Source, stated: Stated, engines: int | None
+) -> dict[str, Any]:
+    seen = stated.log
+    duration_s = readers.positive(dict(env), "DURATION_S", "run.env") if "DURATION_S" in env else None
     return {
         "schema_version": SCHEMA_VERSION,
         "run_tag": env.get("RUN_TAG"),
         "kind": readers.text(own.about.get("kind")),
         "profile": readers.text(own.about.get("profile")) or env.get("MODE"),
-        "fleet": readers.text(own.about.get("fleet")),
+        "fleet": readers.text(own.about.get("fleet")) or env.get("CTX"),
         "created_at": readers.moment(own.about.get("created_at")),
-        "backends": readers.positive(dict(env), "BACKENDS", "run.env"),
-        "duration_s": int(duration_s) if readers.POSITIVE.fullmatch(duration_s) else None,
+        "backends": stated.backends,
+        "duration_s": duration_s,
         "source": source.kind,
         "skipped_lines": source.skipped_lines,
         "report_pass": source.passed,
-        "log_present": log.exists(),
+        "log_present": (evidence / "sortie.log").exists(),
         "log_skip_lines": seen.skip_lines,
         "log_summary": seen.summary,
         "log_not_run": seen.not_run,
@@ -131,50 +149,17 @@ def _run_row(evidence: Path, own: OwnRun, env: Mapping[str, str], source: Source
         "churn_log_present": (evidence / "churn.log").exists(),
         "floor_pct": own.floor_pct,
         "max_send_delay_ms": own.max_send_delay_ms,
+        "contradiction": contradictions.of_run(source, stated, duration_s=duration_s, engines=engines),
     }
-
-
-def planned_thresholds(path: Path) -> list[str]:
-    """The thresholds that the plan states, in its order, each once; none when there is no plan or it cannot be read.
-
-    A plan that a template engine of someone else wrote need not be YAML that we read; the share table is the plan
-    that is graded, and these are held against the report only where they are known. A plan of ours that cannot be read
-    was refused before (``read_own``).
-    """
-    import yaml
-
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError, RecursionError):
-        return []
-    if not isinstance(document, dict):
-        return []
-    found = _texts(document.get("thresholds"))
-    scenarios = document.get("scenarios")
-    for scenario in scenarios if isinstance(scenarios, list) else ():
-        found += _texts(scenario.get("thresholds")) if isinstance(scenario, dict) else []
-    return list(dict.fromkeys(found))
-
-
-def _texts(value: object) -> list[str]:
-    found = [readers.text(entry) for entry in value] if isinstance(value, list) else []
-    return [entry.strip() for entry in found if entry]
 
 
 def _feeds(table: str, file: str, source: Source) -> bool:
     """Whether ``file`` is among the sources of ``table``, for the table's metadata."""
     report = {source.file, "engines.tsv", *source.files}
+    stated = {"run.env", "plan.yaml", "shares.tsv", "sortie.log"}
     fed = {
-        "runs": {
-            "run.env",
-            "run.json",
-            "sortie.log",
-            "shares.tsv",
-            "engines.tsv",
-            "schedule.tsv",
-            source.file,
-            *source.files,
-        },
+        "runs": report | stated | {"run.json", "schedule.tsv"},
+        "executions": report | stated | {"results.jsonl"},
         "plan_targets": {"shares.tsv"},
         "plan_nodes": {"engines.tsv"},
         "plan_rolls": {"schedule.tsv"},

@@ -17,7 +17,8 @@ INT64_MAX = 2**63 - 1
 KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 DIGITS = re.compile(r"[0-9]{1,9}")
 POSITIVE = re.compile(r"[1-9][0-9]{0,8}")
-SUMMARY = re.compile(r"(?:PASS|FAIL)  [0-9]+/[0-9]+ executions passed(?:, ([0-9]{1,9}) not run)?")
+SUMMARY = re.compile(r"(?:PASS|FAIL)  ([0-9]{1,9})/([0-9]{1,9}) executions passed(?:, ([0-9]{1,9}) not run)?")
+FAILED = re.compile(r"  FAIL (.+?) \(scenario .*")
 
 
 def read_text(path: Path) -> str:
@@ -125,11 +126,18 @@ def read_schedule(path: Path) -> list[PlannedRoll]:
 
 @dataclass(frozen=True)
 class DriverLog:
-    """What the driver's log witnesses."""
+    """What the driver's log witnesses.
 
-    skip_lines: int
-    summary: str | None
-    not_run: int | None
+    ``summary`` is its last summary line, with ``passed`` of ``ran`` executions and ``not_run`` more. ``failed`` are the
+    labels that it says FAIL of.
+    """
+
+    skip_lines: int = 0
+    summary: str | None = None
+    not_run: int | None = None
+    passed: int | None = None
+    ran: int | None = None
+    failed: frozenset[str] = frozenset()
 
 
 def read_driver_log(path: Path) -> DriverLog:
@@ -140,12 +148,16 @@ def read_driver_log(path: Path) -> DriverLog:
         raise EvidenceError(f"{path.name} cannot be read ({error.strerror or error})") from error
     skips = 0
     summary: re.Match[str] | None = None
+    failed = set()
     for _, line in lines_of(text):
         skips += line.split(maxsplit=1)[0] == "SKIP"
         summary = SUMMARY.fullmatch(line.rstrip("\r")) or summary
+        if told := FAILED.match(line):
+            failed.add(told[1])
     if summary is None:
-        return DriverLog(skips, None, None)
-    return DriverLog(skips, summary[0], int(summary[1] or 0))
+        return DriverLog(skips, failed=frozenset(failed))
+    passed, ran, not_run = (int(number or 0) for number in summary.groups())
+    return DriverLog(skips, summary[0], not_run, passed, ran, frozenset(failed))
 
 
 def parse_json(raw: bytes | str) -> Any:

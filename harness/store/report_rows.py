@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,10 +9,11 @@ from typing import Any
 
 from harness.errors import EvidenceError, ReportFormatError
 from harness.sortie.thresholds import PER_BACKEND, split_actual
-from harness.store import formats
+from harness.store import contradictions, formats
 from harness.store.readers import finite, json_lines, moment, one_line, read_document, text, whole, without_port
 from harness.store.side_rows import OUTCOMES_THAT_FAILED
 from harness.store.source import Json, Source
+from harness.store.stated import Stated
 
 Row = dict[str, Any]
 
@@ -82,11 +82,15 @@ def _refuse_old_formats(file: str, executions: Iterable[Json]) -> None:
             )
 
 
-def report_rows(source: Source, nodes: Mapping[str, str]) -> ReportRows:
-    """All rows of ``source``. ``nodes`` maps an address without port to a node's name."""
+def report_rows(source: Source, nodes: Mapping[str, str], stated: Stated) -> ReportRows:
+    """All rows of ``source``. ``nodes`` maps an address without port to a node's name.
+
+    ``stated``: what other files say of the same executions; where they disagree, the execution's row says so.
+    """
     rows = ReportRows()
     for exec_no, execution in enumerate(source.executions, start=1):
         _Execution(source.file, exec_no, execution, nodes, rows).read()
+        rows.executions[-1]["contradiction"] = contradictions.of_execution(execution, stated)
     return rows
 
 
@@ -104,12 +108,13 @@ class _Execution:
 
     def read(self) -> None:
         value = self.value
-        totals = value.get("totals")
+        totals = self.object(value, "totals")
+        self.flag(value, "per_backend")
         self.rows.executions.append(
             {
                 "exec_no": self.exec_no,
                 "label": text(value["label"]),
-                "rate_rps": whole(value.get("rate")),
+                "rate_rps": self.whole(value, "rate"),
                 "duration_ms": self.whole(value, "duration_ms"),
                 "elapsed_ms": self.whole(value, "elapsed_ms"),
                 "started_at": self.time(value, "started_at"),
@@ -119,17 +124,17 @@ class _Execution:
                 "refused": self.text(value, "refused"),
                 "has_refused_key": "refused" in value,
                 "error": self.text(value, "error"),
-                "total_http_2xx": self.total(totals) if isinstance(totals, dict) else None,
+                "total_http_2xx": None if totals is None else whole(totals.get("benchmark.http_2xx", 0)),
             }
         )
         for address in self.entries(value, "backends"):
             if not isinstance(address, str) or not address:
                 raise self.refuse("a dispatched backend is not an address")
             self.backend(address)["dispatched"] = True
-        results = self.objects(value, "results", "backend")
-        for result in results:
+        for result in self.objects(value, "results", "backend"):
             self.result(result)
-        self.rows.executions[-1]["contradiction"] = contradiction(value, results)
+        for entry in self.objects(value, "failures", "backend"):
+            self.object(entry, "counters")
         for entry in self.objects(value, "backend_errors", "backend"):
             row = self.free(str(entry["backend"]), "in_error")
             row |= {"error": self.text(entry, "error"), "error_refused": self.text(entry, "refused")}
@@ -170,7 +175,7 @@ class _Execution:
         own = result.get("harness")
         if isinstance(own, dict):
             row |= {"planned_requests": whole(own.get("planned")), "released_requests": whole(own.get("released"))}
-            counts, released = _counts(counters), row["released_requests"]
+            counts, released = contradictions.counts(counters), row["released_requests"]
             if released is not None and (outcomes := sum(counts.get(name, 0) for name in OUTCOMES)) > released:
                 row["bad_counters"] = f"{outcomes} outcomes of {released} released requests"
         place = {key: row[key] for key in ("exec_no", "backend_no", "backend", "node")}
@@ -211,9 +216,6 @@ class _Execution:
         row[flag] = True
         return row
 
-    def total(self, totals: Json) -> int | None:
-        return whole(totals.get("benchmark.http_2xx", 0))
-
     def refuse(self, what: str) -> ReportFormatError:
         return ReportFormatError(f"{self.where}: {what}")
 
@@ -247,41 +249,18 @@ class _Execution:
             raise self.refuse(f"{key} is not a list")
         return found or []
 
+    def object(self, value: Json, key: str) -> Json | None:
+        found = value.get(key)
+        if found is not None and not isinstance(found, dict):
+            raise self.refuse(f"{key} is no object")
+        return found
+
     def objects(self, value: Json, key: str, name: str) -> list[Json]:
         found = self.entries(value, key)
         for entry in found:
             if not isinstance(entry, dict) or not isinstance(entry.get(name), str) or not entry[name]:
                 raise self.refuse(f"an entry of {key} has no {name}")
         return found
-
-
-def contradiction(value: Json, results: list[Json]) -> str | None:
-    """The first counter of ``failures`` or ``totals`` that the results of an execution do not bear out, in words.
-
-    Both repeat what stands in the results, and rules judge the results alone: a failure that stands only in the copy
-    would be seen by nobody. A counter that the copy leaves out says nothing.
-    """
-    told: dict[str, Counter[str]] = {}
-    for result in results:
-        told.setdefault(result["backend"], Counter()).update(_counts(result.get("counters")))
-    failures = value.get("failures")
-    for entry in failures if isinstance(failures, list) else ():
-        if not isinstance(entry, dict) or not isinstance(backend := entry.get("backend"), str):
-            continue
-        for name, count in _counts(entry.get("counters")).items():
-            if count != (found := told.get(backend, Counter())[name]):
-                return one_line(f"failures has {name}={count} on {backend}, its result has {found}")
-    sums = sum(told.values(), Counter())
-    for name, count in _counts(value.get("totals")).items():
-        if count != sums[name]:
-            return one_line(f"totals has {name}={count}, its results have {sums[name]}")
-    return None
-
-
-def _counts(counters: object) -> dict[str, int]:
-    """The counters that are counts."""
-    entries = counters.items() if isinstance(counters, dict) else ()
-    return {name: number for name, raw in entries if (number := whole(raw)) is not None}
 
 
 def choose_source(evidence: Path, *, stream: bool, scenario: str) -> Source:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 TYPES = frozenset({"text", "int64", "double", "bool", "timestamp"})
 
@@ -78,6 +78,7 @@ TABLES: dict[str, Table] = {
             churn_log_present bool!
             floor_pct         int64!     P: a survivor's 2xx count must be within P and 200 - P % of the planned one
             max_send_delay_ms double     limit of the engines' own lateness; NULL: the run has none
+            contradiction     text       where two files say different things of the run; NULL: nowhere
             """,
         ),
         _table(
@@ -135,7 +136,7 @@ TABLES: dict[str, Table] = {
             has_refused_key bool!
             error           text
             total_http_2xx  int64
-            contradiction   text       where failures or totals say what its results do not; NULL: nowhere
+            contradiction   text       where the report says different things of it, or another file does; NULL: nowhere
             """,
         ),
         _table(

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from harness.errors import EvidenceError
 from harness.store import readers, side_rows
 from harness.store.report_rows import read_report, read_stream, report_rows
+from harness.store.stated import Stated
 
 NEAR_TSV = st.text(alphabet="ab9.-\t\n\r #=/:é\u2028\x00'\"$(;", max_size=80).map(str.encode)
 ANY_FILE = st.one_of(
@@ -93,7 +94,7 @@ def test_any_execution_becomes_rows_or_a_refusal(
     (tmp_path / "results.jsonl").write_text(json.dumps(execution) + "\n")
     for read, name in ((read_report, "report.json"), (read_stream, "results.jsonl")):
         try:
-            rows = report_rows(read(tmp_path / name), {})
+            rows = report_rows(read(tmp_path / name), {}, Stated())
         except EvidenceError as error:
             assert name in str(error)
             assert "\n" not in str(error)
@@ -134,7 +135,7 @@ def test_the_last_summary_line_of_the_log_counts(tmp_path: Path) -> None:
         "FAIL  1/2 executions passed, 2 not run\n  SKIP a (x)\n\tSKIP  b\nno SKIP c\n"
         "PASS  2/2 executions passed\n PASS  9/9 executions passed, 9 not run\nPASS  2/2 executions passed, ok\n"
     )
-    assert readers.read_driver_log(path) == readers.DriverLog(2, "PASS  2/2 executions passed", 0)
+    assert readers.read_driver_log(path) == readers.DriverLog(2, "PASS  2/2 executions passed", 0, 2, 2)
 
 
 def test_times_are_utc_or_nothing() -> None:
