@@ -29,6 +29,13 @@ def check_run_id(text: str) -> str:
     return text
 
 
+def run_folders(runs: Path) -> list[RunFolder]:
+    """Every run's folder in the runs folder, by name; what is published is not among them. Nothing inside is read."""
+    if not runs.is_dir():
+        return []
+    return [RunFolder(entry) for entry in sorted(runs.iterdir()) if is_run_id(entry.name) and entry.is_dir()]
+
+
 def new_run_id(profile: str, now: datetime | None = None) -> str:
     """``<profile>-<YYYYMMDDTHHMMSSZ>``."""
     return f"{profile}-{(now or datetime.now(UTC)).strftime('%Y%m%dT%H%M%SZ')}"

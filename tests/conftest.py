@@ -152,3 +152,20 @@ def until() -> Callable[[Callable[[], bool], float], None]:
             time.sleep(0.05)
 
     return wait
+
+
+CASES = Path(__file__).parent / "cases" / "gate"
+
+
+@pytest.fixture
+def tables_of(tmp_path: Path) -> Callable[[str], Path]:
+    """Case name → a folder with the tables of its evidence."""
+    from harness.store.ingest import build_tables
+
+    def build(case: str) -> Path:
+        evidence, tables = tmp_path / case / "evidence", tmp_path / case / "tables"
+        shutil.copytree(CASES / case, evidence, ignore=shutil.ignore_patterns("expected.*"))
+        build_tables(evidence, tables, run=case)
+        return tables
+
+    return build

@@ -20,7 +20,8 @@ file_option = click.Path(path_type=Path)
 
 
 @click.command()
-@click.argument("run")
+@click.argument("run", required=False)
+@click.option("--all", "every_run", is_flag=True, help="Grade every run in the runs folder, one line each.")
 @click.option("--per-node", is_flag=True, help="A line for every node of every target too.")
 @click.option("--stream", is_flag=True, help="Grade the results stream, where a run did not live to write its report.")
 @click.option(
@@ -31,7 +32,8 @@ file_option = click.Path(path_type=Path)
 @runs_option
 @json_option
 def gate(
-    run: str,
+    run: str | None,
+    every_run: bool,
     per_node: bool,
     stream: bool,
     junit_file: Path | None,
@@ -45,6 +47,7 @@ def gate(
     The verdict is stored beside the earlier ones and printed; a refusal is one line on stderr, with --json after its
     object. The exit code follows the verdict: 0 PASS, 1 FAIL, 2 REFUSED or UNPROVEN; with --history the newest stored
     one, 2 where there is none or it is damaged. It is 4 where a file for CI could not be written, whatever the verdict.
+    With --all it is 2 where any run is REFUSED or UNPROVEN, else 1 where any is FAIL, else 0.
 
     \b
     Example:
@@ -52,14 +55,23 @@ def gate(
       harness gate quick-20261008T101500Z --json | jq -r .verdict
       harness gate quick-20261008T101500Z --junit gate.xml --markdown "$GITHUB_STEP_SUMMARY"
       harness gate quick-20261008T101500Z --history
+      harness gate --all
     """
+    if every_run:
+        if run or per_node or stream or junit_file or markdown_file or history:
+            raise UsageError("--all grades every run: of the other options it goes with --json and --runs only")
+        from harness.commands.gate_all import grade_all
+
+        return grade_all(runs_folder, as_json=as_json)
+    if run is None:
+        raise UsageError("gate of which run? `harness runs` lists them, and --all grades every one")
     folder = find_run(runs_folder, run)
     if history:
         if per_node or stream or junit_file or markdown_file:
             raise UsageError("--history grades nothing: of the other options it goes with --json and --runs only")
         return _history(folder, as_json)
 
-    from harness.gate.publish import publish
+    from harness.ci.publish import publish
     from harness.stages.gate import beside
 
     verdict, tables_sha256 = _grade(folder, stream=stream)
@@ -110,7 +122,7 @@ def _say(folder: RunFolder, verdict: Verdict, beside: list[str], *, per_node: bo
 
 
 def _history(folder: RunFolder, as_json: bool) -> int:
-    from harness.gate.changes import gradings, render
+    from harness.history.gradings import gradings, render
 
     found = gradings(folder)
     if as_json:

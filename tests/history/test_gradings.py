@@ -12,7 +12,7 @@ import pytest
 from harness.gate import Verdict, store
 from harness.history.gradings import Grading, gradings, render
 from harness.runs import RunFolder
-from tests.gate.verdicts import finding, target, verdict
+from tests.ci.verdicts import finding, target, verdict
 
 FAILURES = finding("failures", "north", "http_5xx", count=12)
 FAILED = verdict(target("orders", findings=(FAILURES, finding("threshold"))), target("basket"))

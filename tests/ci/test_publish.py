@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.ci.publish import publish
 from harness.gate import Verdict
-from harness.gate.publish import publish
-from tests.gate.verdicts import node, target, verdict
+from tests.ci.verdicts import node, target, verdict
 
 PASSED = verdict(target("orders"))
 

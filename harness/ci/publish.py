@@ -26,11 +26,11 @@ def publish(
     """
     troubles = []
     if junit_file is not None:
-        from harness.gate.junit import junit
+        from harness.ci.junit import junit
 
         troubles.append(_written(junit_file, junit(verdict, tables_sha256=tables_sha256, beside=beside)))
     if markdown_file is not None:
-        from harness.gate.markdown import LIMIT_BYTES, markdown
+        from harness.ci.markdown import LIMIT_BYTES, markdown
 
         if _is_step_summary(markdown_file):
             held = markdown_file.stat().st_size if markdown_file.is_file() else 0

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.ci.junit import NO_NODE, RUN_CASE, junit
 from harness.gate import Verdict, grade
-from harness.gate.junit import NO_NODE, RUN_CASE, junit
 from harness.terminal import printable
-from tests.gate.verdicts import finding, node, target, verdict
+from tests.ci.verdicts import finding, node, target, verdict
 
 CASES = Path(__file__).parent.parent / "cases" / "gate"
 EXPECTED = {path.name: json.loads((path / "expected.json").read_text()) for path in CASES.iterdir() if path.is_dir()}

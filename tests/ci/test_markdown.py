@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.ci.markdown import LIMIT_BYTES, LONGEST, data, markdown
 from harness.gate import Verdict, grade
-from harness.gate.markdown import LIMIT_BYTES, LONGEST, data, markdown
 from harness.terminal import printable
-from tests.gate.verdicts import finding, node, target, verdict
+from tests.ci.verdicts import finding, node, target, verdict
 
 MIB = 1 << 20
 CODE = re.compile(r"<code>(.*?)</code>")

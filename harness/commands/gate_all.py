@@ -1,0 +1,94 @@
+"""``harness gate --all``: every run graded in one process, one line each."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from harness.commands.output import echo_json
+from harness.errors import EXIT_PASS, EvidenceError, UsageError
+from harness.gate.saved import Graded, grade_runs
+from harness.gate.text import render
+from harness.gate.verdict import REFUSED, Verdict
+from harness.runs import RunFolder, run_folders
+from harness.terminal import LiveLine, printable
+
+
+def grade_all(runs: Path, *, as_json: bool) -> int:
+    """Grade every run in the folder, those without tables too, and store the verdicts. Returns the exit code.
+
+    Raises UsageError for a folder without runs: nothing was graded, and that is no pass.
+    """
+    folders = run_folders(runs)
+    if not folders:
+        raise UsageError(f"there is no run in {runs}; `./doit soak` makes one, `harness adopt DIR` takes one in")
+    found = []
+    for one in _graded(folders):
+        found.append(one.verdict)
+        if not as_json:
+            click.echo(_line(one.verdict))
+    words = Counter(verdict.word for verdict in found)
+    told = " ".join(f"{word}={words[word]}" for word in ("PASS", "FAIL", "UNPROVEN", "REFUSED"))
+    if as_json:
+        echo_json({"schema": 1, "words": words, "runs": [_short(verdict) for verdict in found]})
+    else:
+        click.echo(f"RUNS {len(found)} {told}")
+    return max((verdict.exit_code for verdict in found), default=EXIT_PASS)
+
+
+def _graded(folders: list[RunFolder]) -> Iterator[Graded]:
+    """Every run graded, in order; a run that has no tables and cannot have any is REFUSED."""
+    refused = _make_tables(folders)
+    graded = grade_runs([folder for folder in folders if folder.run not in refused])
+    live = LiveLine("gate", plain_every_s=float("inf"), stream=sys.stderr)
+    for number, folder in enumerate(folders, start=1):
+        if live.rewrites and not number % 50:
+            live.show(f"{number} of {len(folders)} runs graded")
+        reason = refused.get(folder.run)
+        one = next(graded) if reason is None else Graded(folder, Verdict.refused(folder.run, reason), None)
+        live.close()
+        yield one
+
+
+def _make_tables(folders: list[RunFolder]) -> dict[str, str]:
+    """Make the tables of the runs that have none. Run → why it cannot have any."""
+    from harness.store.made import ensure_tables
+
+    refused = {}
+    live = LiveLine("tables", plain_every_s=float("inf"), stream=sys.stderr)
+    for number, folder in enumerate(folders, start=1):
+        if live.rewrites and not number % 50:
+            live.show(f"{number} of {len(folders)} runs have tables")
+        try:
+            ensure_tables(folder, seal=_seal)
+        except EvidenceError as error:
+            refused[folder.run] = error.message
+    live.close()
+    return refused
+
+
+def _seal(folder: RunFolder) -> None:
+    from harness.stages.tables import check_seal
+
+    check_seal(folder)
+
+
+def _line(verdict: Verdict) -> str:
+    """``WORD  run  counts``, or the reason of a refusal; the rules that found something are named."""
+    if verdict.word == REFUSED:
+        return printable(f"REFUSED  {verdict.run}  {verdict.reason}")
+    counts = render(verdict)[-1].split(" ", 2)[2]
+    found = [*(f for target in verdict.targets for f in target.findings), *verdict.run_findings]
+    rules = dict.fromkeys(finding.rule for finding in found)
+    return printable(f"{verdict.word}  {verdict.run}  {counts}" + (f"  rules={','.join(rules)}" if rules else ""))
+
+
+def _short(verdict: Verdict) -> dict[str, object]:
+    whole = verdict.to_json()
+    return {key: whole[key] for key in ("run", "verdict", "reason", "exit_code", "counts", "run_findings")} | {
+        "targets": {target.target: target.word for target in verdict.targets}
+    }
