@@ -1,0 +1,96 @@
+"""Result files of other load generators: the evidence says which, the same each time, and nothing else is added."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness.files import sha256_file
+from harness.store.sums import read_sums, verify_sums
+from tests.adopt.conftest import Harness, content, traces
+
+FORMATS = Path(__file__).parent.parent / "cases" / "formats"
+
+
+@pytest.fixture(params=["nighthawk", "k6"])
+def form(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def results(form: str, tmp_path: Path) -> Path:
+    """A directory of result files, without our mark."""
+    case = FORMATS / form / {"nighthawk": "clean", "k6": "summary-export"}[form]
+    return shutil.copytree(case, tmp_path / "results", ignore=shutil.ignore_patterns("expected.*", "adopted.json"))
+
+
+def adopted(harness: Harness, *words: object) -> dict[str, object]:
+    code, out, err = harness("adopt", *words, "--json")
+    assert (code, err) == (0, "")
+    document = json.loads(out)
+    assert isinstance(document, dict)
+    return document
+
+
+def test_the_evidence_says_which_format_it_is(form: str, results: Path, tmp_path: Path, harness: Harness) -> None:
+    given = content(results)
+    first = adopted(harness, results, "--runs", tmp_path / "runs", "--format", form)
+    assert (first["format"], first["refused"], first["fresh"]) == (form, None, True)
+    evidence = tmp_path / "runs" / str(first["run"]) / "evidence"
+    mark = {"schema": 1, "format": form, "engine": "upstream"}
+    assert json.loads((evidence / "adopted.json").read_text()) == mark
+    assert verify_sums(evidence) == given | {"adopted.json": sha256_file(evidence / "adopted.json")}
+    code, out, _ = harness("gate", first["run"], "--runs", tmp_path / "runs", "--json")
+    assert code in (0, 2)
+    assert json.loads(out)["verdict"] in ("PASS", "UNPROVEN"), "what its producer cannot count is not measured"
+
+
+def test_again_it_is_the_same_run_and_its_own_copy_needs_no_word(
+    form: str, results: Path, tmp_path: Path, harness: Harness
+) -> None:
+    runs = tmp_path / "runs"
+    first = adopted(harness, results, "--runs", runs, "--format", form)
+    before = traces(runs)
+    assert adopted(harness, results, "--runs", runs, "--format", form)["fresh"] is False
+    again = adopted(harness, runs / str(first["run"]), "--runs", runs)
+    assert (again["fresh"], again["format"]) == (False, form)
+    assert traces(runs) == before
+
+
+def test_a_list_that_is_there_holds_and_gets_one_line_more(
+    form: str, results: Path, tmp_path: Path, harness: Harness
+) -> None:
+    listing = "\n".join(f"{digest}  {name}" for name, digest in content(results).items())  # no line end at its end
+    (results / "SHA256SUMS").write_text(listing)
+    run = adopted(harness, results, "--runs", tmp_path / "runs", "--format", form)["run"]
+    evidence = tmp_path / "runs" / str(run) / "evidence"
+    kept = (evidence / "SHA256SUMS").read_text()
+    assert kept.startswith(listing + "\n")
+    assert read_sums(evidence / "SHA256SUMS").keys() - content(results).keys() == {"adopted.json"}
+    (results / "shares.tsv").write_text("changed\t1\n")
+    code, _, err = harness("adopt", results, "--runs", tmp_path / "other", "--format", form)
+    assert (code, "shares.tsv was changed" in err) == (2, True), err
+    assert not (tmp_path / "other").exists()
+
+
+def test_one_format_is_not_taken_for_another(form: str, results: Path, tmp_path: Path, harness: Harness) -> None:
+    """Marked as one and called another: one of the two is wrong."""
+    run = adopted(harness, results, "--runs", tmp_path / "runs", "--format", form)["run"]
+    evidence = tmp_path / "runs" / str(run) / "evidence"
+    for words in (["--format", {"nighthawk": "k6", "k6": "nighthawk"}[form]], ["--format", form, "--engine", "sortie"]):
+        code, _, err = harness("adopt", evidence, "--runs", tmp_path / "other", *words)
+        assert (code, "does not name the format" in err) == (2, True), err
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_damaged_result_file_is_evidence_and_refused_by_the_gate(
+    form: str, results: Path, tmp_path: Path, harness: Harness
+) -> None:
+    path = next(path for path in sorted(results.iterdir()) if "@" in path.name)
+    path.write_bytes(path.read_bytes()[:-20])
+    run = adopted(harness, results, "--runs", tmp_path / "runs", "--format", form)["run"]
+    code, _, err = harness("gate", run, "--runs", tmp_path / "runs")
+    assert (code, path.name in err) == (2, True), err
