@@ -37,7 +37,12 @@ capable AS (
     SELECT
         run,
         bool_or(counted) AS counts_any,
-        string_agg(metric(counter), ', ' ORDER BY counter) FILTER (NOT counted) AS uncounted
+        CASE
+            WHEN bool_and(counted) THEN ''
+            WHEN count(*) FILTER (counted) < count(*) FILTER (NOT counted)
+                THEN ' (counted: ' || string_agg(metric(counter), ', ' ORDER BY counter) FILTER (counted) || ' alone)'
+            ELSE ' (not counted: ' || string_agg(metric(counter), ', ' ORDER BY counter) FILTER (NOT counted) || ')'
+        END AS limits
     FROM capabilities
     WHERE is_failure(counter)
     GROUP BY run
@@ -54,7 +59,7 @@ told AS (
                     WHEN lost_backends > 1 THEN ' (' || lost_backends || ' engines lost)'
                     ELSE ' (' || cells - measured || ' of ' || cells || ' cells not measured)'
                 END,
-                ' (not counted: ' || uncounted || ')'
+                limits
             )
         END AS failures
     FROM seen

@@ -1,9 +1,10 @@
 -- query: targets
 -- asks: For each run and target, how many answers of planned ones, and which node was the worst, with what latency?
 -- params: run=
+-- The worst node is the one with the highest p99. NULL is not measured. sent is of the engines that returned.
 WITH
 worst AS (
-    SELECT run, target_no, arg_max(node, p99_ns) AS worst_node
+    SELECT run, target_no, first(node ORDER BY p99_ns DESC, place) AS worst_node
     FROM cells
     WHERE p99_ns IS NOT NULL
     GROUP BY run, target_no
@@ -11,6 +12,7 @@ worst AS (
 SELECT
     target_summary.run,
     target_summary.target,
+    target_summary.sent,
     target_summary.http_2xx,
     target_summary.planned,
     worst.worst_node,

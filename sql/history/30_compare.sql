@@ -8,7 +8,9 @@ shares AS (SELECT run, string_agg(target || '=' || rate_rps, ' ' ORDER BY target
 known AS (
     SELECT
         run, profile, fleet, duration_s, backends, shares,
-        CASE WHEN source IN ('nighthawk', 'k6') THEN source ELSE 'sortie' END AS report_of,
+        CASE WHEN source IN ('nighthawk', 'k6') THEN source ELSE 'sortie' END
+            || CASE WHEN run IN (SELECT run FROM capabilities WHERE counter = 'driver.open_loop' AND NOT counted)
+                THEN ' in a closed loop' ELSE '' END AS report_of,
         false AS totals_only
     FROM runs
     LEFT JOIN shares USING (run)

@@ -140,10 +140,20 @@ def test_an_unknown_counter_is_not_measured_and_proves_nothing(tmp_path: Path, c
     assert page.row("http_inflight_lost")[1:] == ["not measured", "1,440", "not measured"]
 
 
-def test_one_node_that_does_not_say_what_it_released_leaves_the_sum_unknown(tmp_path: Path, clean: made.Tables) -> None:
+def test_a_node_that_does_not_say_what_it_released_is_counted_by_its_outcomes(
+    tmp_path: Path, clean: made.Tables
+) -> None:
     clean["backends"][0]["released_requests"] = None
+    clean["counters"][0]["value"] -= 40
     page = page_of(tmp_path, clean, made.verdict_of(clean, "quick-1"))
-    assert page.row("http_5xx")[1:] == ["0", "not measured", "not measured"]
+    assert page.row("http_5xx")[1:3] == ["0", "1,400"]
+
+
+def test_one_node_whose_counters_cannot_be_read_leaves_the_sum_unknown(tmp_path: Path, clean: made.Tables) -> None:
+    clean["backends"][0] |= {"released_requests": None, "bad_counters": "counters is no object"}
+    clean["counters"] = clean["counters"][1:]
+    page = page_of(tmp_path, clean, made.verdict_of(clean, "quick-1"))
+    assert page.row("http_5xx")[1:] == ["not measured", "not measured", "not measured"]
 
 
 def test_a_planned_roll_that_never_happened_is_shown_as_such(tmp_path: Path, clean: made.Tables) -> None:
