@@ -35,7 +35,7 @@ class Facts:
         """Node → whether its engine returned anything that can be counted, on any target."""
         found: dict[str, bool] = {}
         for cell in self.cells:
-            found[cell["node"]] = found.get(cell["node"], False) or cell["http_2xx"] is not None
+            found[cell["node"]] = found.get(cell["node"], False) or cell["readable"]
         return found
 
     @property

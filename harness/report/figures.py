@@ -26,6 +26,7 @@ def tiles(facts: Facts, verdict: Verdict) -> list[tuple[str, str, str]]:
     for failure in facts.failures:
         moved[failure["class"]] += failure["value"]
     classes = [name for name, _ in moved.most_common()]
+    counted = [zero for zero in facts.zeros if zero["failures"] is not None]
     engines, missing = facts.engines, facts.unreturned
     rolled = sum(1 for roll in facts.rolls if roll["planned"] and roll["outcome"] == "ROLLED")
     wanted = sum(1 for roll in facts.rolls if roll["planned"])
@@ -39,8 +40,8 @@ def tiles(facts: Facts, verdict: Verdict) -> list[tuple[str, str, str]]:
         ),
         (
             "failure classes",
-            _classes(len(classes), measured=bool(seen), whole=not missing),
-            words.shortened(classes) if classes else f"of the zero-failure set{uncounted}",
+            _classes(len(classes), measured=bool(counted), whole=not missing and len(counted) == len(facts.zeros)),
+            words.shortened(classes) if classes else f"of the zero-failure set{_partly(counted, facts)}{uncounted}",
         ),
         (
             "engines that returned",
@@ -61,6 +62,10 @@ def _uncounted(missing: list[str], engines: int) -> str:
     return "no engine returned" if len(missing) == engines else f"{words.shortened(missing)} not counted"
 
 
+def _partly(counted: list[Row], facts: Facts) -> str:
+    return f", {len(facts.zeros) - len(counted)} not counted" if 0 < len(counted) < len(facts.zeros) else ""
+
+
 def _rolls(rolled: int, wanted: int, *, known: bool) -> str:
     if not known:
         return words.NOT_MEASURED
@@ -68,7 +73,7 @@ def _rolls(rolled: int, wanted: int, *, known: bool) -> str:
 
 
 def _classes(number: int, *, measured: bool, whole: bool) -> str:
-    """How many classes moved; none is said only where every engine was asked."""
+    """How many classes moved; none is said only where every engine was asked, and counts every class."""
     if number:
         return str(number)
     if not measured:

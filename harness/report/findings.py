@@ -95,6 +95,11 @@ def next_steps(run: str, word: str, findings: Iterable[tuple[str | None, Row]], 
             f"Nothing was judged: the evidence cannot be graded. Mend or restore what the reason names, "
             f"then: harness gate {run}"
         ]
+    if word == "UNPROVEN":
+        return [
+            "Nothing was found to be wrong, and not all that the rules need was counted: the notes name what. "
+            "Only a run whose load generator counts it can pass"
+        ]
     if word != "FAIL":
         return [f"Grade it: harness gate {run}"]
     nodes: dict[str, set[str]] = {}

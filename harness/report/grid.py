@@ -17,6 +17,7 @@ DRIVER = "driver"
 REFUSED = "refused"
 NOT_RUN = "not run"
 MISSING = "missing"
+UNPROVEN = "unproven"
 NOT_GRADED = "not graded"
 NOT_MEASURED = "not measured"
 
@@ -29,6 +30,7 @@ STATES: dict[str, tuple[str, str, str]] = {
     REFUSED: ("⊘", "warn", "an engine was full and refused"),
     NOT_RUN: ("–", "warn", "the driver never attempted it"),
     MISSING: ("?", "bad", "planned, and not in the report"),
+    UNPROVEN: ("○", "warn", "nothing was found, and not all that a rule needs was counted"),
     NOT_GRADED: ("·", "none", "the gate did not judge it"),
     NOT_MEASURED: ("·", "none", "there is no number to judge"),
 }
@@ -103,7 +105,7 @@ def build_grid(cells: Iterable[Row], failures: Iterable[Row], verdict: Mapping[s
         own = [finding for finding in findings if finding.get("node") == node]
         if numbers["breaks_threshold"]:
             own += [{**finding, "node": node} for finding in findings if finding.get("rule") == "threshold"][:1]
-        state = cell_state(own, findings, numbers, graded=name in graded)
+        state = cell_state(own, findings, numbers, verdict=target.get("verdict"))
         rows[name].cells.append(Cell(node, state, numbers, moved[name, node], _rules(own)))
     for name, target in graded.items():
         if name not in rows:
@@ -118,8 +120,11 @@ def build_grid(cells: Iterable[Row], failures: Iterable[Row], verdict: Mapping[s
     return list(rows.values())
 
 
-def cell_state(own: list[Finding], of_target: list[Finding], numbers: Row, *, graded: bool) -> str:
-    """The worst that is known of a cell: what names its node first, then what the whole target has."""
+def cell_state(own: list[Finding], of_target: list[Finding], numbers: Row, *, verdict: str | None) -> str:
+    """The worst that is known of a cell: what names its node first, then what the whole target has.
+
+    ``verdict`` is the target's, None where it was not graded.
+    """
     rules = {finding.get("rule") for finding in own}
     if "lost_backend" in rules:
         return LOST
@@ -133,8 +138,10 @@ def cell_state(own: list[Finding], of_target: list[Finding], numbers: Row, *, gr
     for rule, state in (("missing", MISSING), ("not_run", NOT_RUN), ("refused_at_cap", REFUSED)):
         if rule in whole_target and not numbers["returned"]:
             return state
-    if not graded:
+    if verdict is None:
         return NOT_GRADED
+    if verdict == "UNPROVEN" and numbers["readable"]:
+        return UNPROVEN
     return PASSED if numbers["returned"] and numbers["http_2xx"] is not None else NOT_MEASURED
 
 

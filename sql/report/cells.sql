@@ -5,6 +5,7 @@ SELECT
     cells.node,
     cells.backend,
     cells.returned,
+    cells.returned AND cells.bad_counters IS NULL AS readable,
     cells.http_2xx,
     CAST(round(
         CASE WHEN cells.duration_ms IS NULL THEN cells.rate_rps * runs.duration_s ELSE cells.planned_2xx END

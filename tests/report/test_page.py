@@ -149,6 +149,20 @@ def test_a_node_that_does_not_say_what_it_released_is_counted_by_its_outcomes(
     assert page.row("http_5xx")[1:3] == ["0", "1,400"]
 
 
+def test_what_the_producer_does_not_count_is_neither_none_nor_passed(tmp_path: Path, clean: made.Tables) -> None:
+    for row in clean["capabilities"]:
+        row["counted"] = row["counter"] not in ("benchmark.http_2xx", "benchmark.stream_resets")
+    clean["counters"] = [row | {"counter": "benchmark.http_3xx"} for row in clean["counters"]]
+    verdict = made.verdict_of(clean, "quick-1", "UNPROVEN")
+    verdict["targets"] = [target | {"verdict": "UNPROVEN", "http_2xx": None} for target in verdict["targets"]]
+    page = page_of(tmp_path, clean, verdict)
+    assert "failure classes none seen of the zero-failure set, 1 not counted" in page.text
+    assert "engines that returned 2 of 2" in page.text and "2xx answers not measured" in page.text
+    assert page.row("stream_resets")[1] == "not measured"
+    assert page.row("svc-1 UNPROVEN")[1].startswith("○ unproven")
+    assert "Only a run whose load generator counts it can pass" in page.text
+
+
 def test_one_node_whose_counters_cannot_be_read_leaves_the_sum_unknown(tmp_path: Path, clean: made.Tables) -> None:
     clean["backends"][0] |= {"released_requests": None, "bad_counters": "counters is no object"}
     clean["counters"] = clean["counters"][1:]
