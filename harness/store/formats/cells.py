@@ -147,6 +147,7 @@ def _execution(plan: Plan, label: str, share: readers.Share | None, cells: Mappi
     return {
         "label": label,
         "rate": share.rate_rps if share else None,
+        "per_backend": True,
         "duration_ms": plan.duration_ms,
         "refused": None,
         "backends": [plan.address(node) for node in plan.addresses],

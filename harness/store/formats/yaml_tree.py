@@ -33,7 +33,7 @@ def _value(node: Any, seen: set[int]) -> Any:
         raise ValueError("an alias, which output of nighthawk never has")
     seen.add(id(node))
     if isinstance(node, yaml.ScalarNode):
-        return None if node.value in NULL and node.style is None else node.value
+        return None if not node.style and node.value in NULL else node.value
     if isinstance(node, yaml.SequenceNode):
         return [_value(entry, seen) for entry in node.value]
     tree = {}
