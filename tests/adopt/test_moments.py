@@ -18,8 +18,6 @@ from harness.runs import RunFolder
 from harness.store.sums import verify_sums
 from tests.adopt.conftest import TAG, content, start, traces
 
-MOMENTS = 24
-
 
 @pytest.fixture
 def large(directory: Path) -> Path:
@@ -33,8 +31,9 @@ def staged(runs: Path) -> list[Path]:
     return list(runs.glob(".adopting-*")) if runs.exists() else []
 
 
-@pytest.mark.timeout(300)
-def test_killed_at_any_moment_it_leaves_no_half_run(large: Path, tmp_path: Path) -> None:
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("moments", [12, pytest.param(200, marks=pytest.mark.sweep)])
+def test_killed_at_any_moment_it_leaves_no_half_run(moments: int, large: Path, tmp_path: Path) -> None:
     """What is left is unseen and goes with the next adoption; the source is untouched."""
     given = content(large)
     began = time.monotonic()
@@ -43,10 +42,10 @@ def test_killed_at_any_moment_it_leaves_no_half_run(large: Path, tmp_path: Path)
     assert child.returncode == 0
     whole_s = time.monotonic() - began
     seen: set[str] = set()
-    for moment in range(MOMENTS):
+    for moment in range(moments):
         runs = tmp_path / f"runs-{moment}"
         child = start("adopt", large, "--runs", runs)
-        time.sleep(whole_s * 1.1 * moment / MOMENTS)
+        time.sleep(whole_s * 1.1 * moment / moments)
         child.kill()
         child.communicate()
         folder = RunFolder(runs / TAG)
