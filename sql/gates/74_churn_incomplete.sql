@@ -1,6 +1,7 @@
 -- gate: churn_incomplete
 -- asserts: Where the plan holds a schedule, every planned roll was done: the n-th planned roll of a proxy or target is
---          the n-th attempt at it in churn.log, and that attempt succeeded. The churn was not aborted.
+--          the n-th attempt at it in churn.log, and that attempt succeeded. Nothing else was rolled, and the churn was
+--          not aborted.
 -- cause: driver; the harness's own rolls. Evidence where there is no churn.log, or the schedule holds no roll
 -- items: run, roll
 -- needs: runs, plan_rolls, events
@@ -55,6 +56,19 @@ items AS (
     FROM planned
     JOIN (SELECT run, churn_log_present FROM runs) USING (run)
     LEFT JOIN attempts USING (run, kind, name, nth)
+    UNION ALL
+    SELECT
+        run,
+        NULL,
+        'attempt ' || nth || ' at ' || kind || '/' || name,
+        'FAIL',
+        'driver',
+        'rolls that were not planned [',
+        kind || '/' || name,
+        ']'
+    FROM attempts
+    JOIN (SELECT run FROM runs WHERE schedule_present) USING (run)
+    ANTI JOIN planned USING (run, kind, name, nth)
 )
 SELECT run, place, item, verdict, cause, 'churn.log' AS subject, lead, part, tail
 FROM items

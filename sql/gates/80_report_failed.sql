@@ -1,8 +1,9 @@
 -- gate: report_failed
 -- asserts: The driver says of every target, and of the run, that it passed, or a finding says why it did not; and where
---          no finding is, the report names no count and no time that contradicts another of its own. A producer that
---          judges nothing is not asked for the first.
--- cause: evidence; the driver saw a failure that the results do not show
+--          no finding is, no two statements in the evidence contradict each other: not within the report, and not the
+--          report, plan, share table, engine list, log and stream among themselves. A producer that judges nothing is
+--          not asked for the first.
+-- cause: evidence; the driver saw a failure that the results do not show, or one of two statements was damaged
 -- items: target, run
 -- needs: target_states, runs, findings
 -- unmeasured: note
@@ -29,7 +30,7 @@ SELECT
     'evidence' AS cause,
     NULL AS subject,
     CASE
-        WHEN contradiction IS NOT NULL THEN 'the report contradicts itself: ' || contradiction
+        WHEN contradiction IS NOT NULL THEN 'the evidence contradicts itself: ' || contradiction
         WHEN passed IS NULL THEN 'the report does not say that it passed'
         ELSE 'the report says pass=false and nothing in it says why'
     END AS lead
@@ -41,9 +42,16 @@ SELECT
     run,
     NULL,
     'report',
-    CASE WHEN coalesce(report_pass, true) OR any_finding OR any_not_passed THEN 'PASS' ELSE 'FAIL' END,
+    CASE
+        WHEN any_finding OR any_not_passed THEN 'PASS'
+        WHEN contradiction IS NOT NULL OR NOT report_pass THEN 'FAIL'
+        ELSE 'PASS'
+    END,
     'evidence',
-    'report.json',
-    'the report says pass=false and nothing in it says why'
+    CASE WHEN contradiction IS NULL THEN 'report.json' ELSE 'evidence' END,
+    coalesce(
+        'the evidence contradicts itself: ' || contradiction,
+        'the report says pass=false and nothing in it says why'
+    )
 FROM runs
 LEFT JOIN whole USING (run)
