@@ -59,8 +59,8 @@ def _make(folder: RunFolder, seal: Seal, stream: bool) -> dict[str, Any]:
 
     if not folder.saved.exists():
         raise EvidenceError(
-            f"run {folder.run} was never saved whole ({folder.saved} is not there): ./doit soak run={folder.run} goes on "
-            f"with it, ./doit teardown:{folder.run} ends it and saves what it has",
+            f"run {folder.run} was never saved whole ({folder.saved} is not there): "
+            f"./doit soak run={folder.run} goes on with it, ./doit teardown:{folder.run} ends it and saves what it has",
             run=folder.run,
         )
     try:
