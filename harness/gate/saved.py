@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.errors import EvidenceError
 from harness.files import read_json, sha256_file
@@ -16,6 +15,9 @@ from harness.gate.store import append
 from harness.gate.verdict import Verdict
 from harness.runs import RunFolder
 from harness.store.sums import verify_sums
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 AHEAD = 2 * TOGETHER  # runs whose digests are taken before their turn
 
@@ -45,6 +47,8 @@ def grade_runs(folders: Sequence[RunFolder]) -> Iterator[Graded]:
 
     While the gates run over some, the digests of the next are taken and the verdicts of the last are stored.
     """
+    from concurrent.futures import ThreadPoolExecutor  # here: with logging behind it, a tenth of grading one run
+
     with ThreadPoolExecutor(2) as pool:
         waiting = [pool.submit(_look, folder) for folder in folders[:AHEAD]]
         stored: deque[Future[Graded]] = deque()
