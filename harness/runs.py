@@ -11,6 +11,7 @@ from harness.errors import UsageError
 
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 RESERVED = frozenset({"published"})
+RUN_JSON = "run.json"
 SUMS = "SHA256SUMS"
 SAVED = "SAVED"
 
@@ -55,7 +56,7 @@ class RunFolder:
     @property
     def run_json(self) -> Path:
         """What this run is; written first."""
-        return self.root / "run.json"
+        return self.root / RUN_JSON
 
     @property
     def intent(self) -> Path:

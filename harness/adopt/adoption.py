@@ -12,10 +12,9 @@ from harness.adopt.staging import land, staging
 from harness.errors import EvidenceError, StageError
 from harness.files import copy_whole, sha256_file, utc_stamp, write_atomic, write_json
 from harness.graph import receipts
-from harness.runs import SAVED, SUMS, RunFolder
+from harness.runs import RUN_JSON, SAVED, SUMS, RunFolder
 from harness.store.formats import MARKER
 from harness.store.made import make_tables
-from harness.store.own_run import RUN_JSON
 from harness.store.sums import sums_text, verify_sums
 
 

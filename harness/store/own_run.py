@@ -13,9 +13,9 @@ from typing import Any
 
 from harness.errors import EvidenceError, PlanError
 from harness.files import sha256_text
+from harness.runs import RUN_JSON
 from harness.store import readers
 
-RUN_JSON = "run.json"
 REQUIRED = ("plan.yaml", "shares.tsv", "engines.tsv", "run.env", "sortie.log", "load.json", "pins.json")
 NO_SCHEDULE = sha256_text("")
 DEFAULT_FLOOR_PCT = 99

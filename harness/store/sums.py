@@ -8,9 +8,8 @@ from pathlib import Path, PurePosixPath
 
 from harness.errors import EvidenceError
 from harness.files import sha256_file
-from harness.runs import SAVED, SUMS
+from harness.runs import RUN_JSON, SAVED, SUMS
 from harness.store import readers
-from harness.store.own_run import RUN_JSON
 
 SUM_LINE = re.compile(r"([0-9a-f]{64}) [ *]([^\n]+)")
 NOT_SUMMED = frozenset({SUMS, SAVED})
