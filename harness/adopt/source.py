@@ -7,10 +7,9 @@ from pathlib import Path
 
 from harness.errors import EvidenceError, UsageError
 from harness.files import sha256_text
-from harness.runs import SAVED, SUMS, is_run_id
+from harness.runs import RUN_JSON, SAVED, SUMS, is_run_id
 from harness.store import formats, readers
-from harness.store.formats.cells import PLAN_FILES, cell_files
-from harness.store.own_run import RUN_JSON
+from harness.store.formats.cells import PLAN_FILES
 from harness.store.sums import shown
 
 SORTIE = "sortie"
@@ -57,7 +56,8 @@ def check_source(evidence: Path, files: Iterable[str], runs: Path, mark: Mark | 
     if RUN_JSON in present and SUMS not in present:
         raise EvidenceError(f"{SUMS} is not there, so nothing says that the evidence is what was saved")
     if mark is not None:
-        cell_files(evidence, formats.FORMATS[str(mark["format"])][0])
+        # a wrong --format would take the run's id and keep the right one out
+        formats.check(evidence, str(mark["format"]), str(mark["engine"]))
     elif not present & {REPORT, STREAM}:
         raise EvidenceError(f"it has neither {REPORT} nor {STREAM}, so nothing says what was measured")
     env = readers.read_env(evidence / "run.env")

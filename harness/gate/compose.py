@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import groupby
 
 from harness.errors import EvidenceError
@@ -67,7 +68,7 @@ def _word(run_failed: bool, targets: tuple[TargetResult, ...]) -> str:
 def _target(
     gates: list[Gate], failed: list[Row], unmeasured: list[Row], record: Record, summary: Summary
 ) -> TargetResult:
-    nodes = tuple(summary.nodes.get(record["target_no"], ()))
+    nodes = tuple(_told(node, unmeasured) for node in summary.nodes.get(record["target_no"], ()))
     said: list[str] = []
     for gate in gates if failed else ():
         mine = [row for row in failed if row.rule == gate.rule]
@@ -88,6 +89,12 @@ TARGET_FIELDS = (
     "target", "state", "share_rps", "http_2xx", "planned", "sent", "rate_rps", "survivors", "p50_ns", "p99_ns",
     "max_ns", "send_delay_p99_ns",
 )  # fmt: skip
+
+
+def _told(node: NodeResult, unmeasured: list[Row]) -> NodeResult:
+    """The node with what was not measured there."""
+    mine = tuple(row.failure_class or row.rule for row in unmeasured if row.node == node.node)
+    return replace(node, unmeasured=mine) if mine else node
 
 
 def _unmeasured(row: Row) -> Finding:

@@ -46,7 +46,8 @@ class NodeResult:
     """One cell of the grid: what a node did for a target. None is not measured.
 
     ``sent`` requests left the engine; ``outcomes`` are those that ended in some way, in the engine's own queue too;
-    ``released`` is what its pacing let go. ``failures`` holds the counters of the zero-failure set that moved.
+    ``released`` is what its pacing let go. ``failures`` holds the counters of the zero-failure set that moved,
+    ``unmeasured`` the rules and classes that this node's producer did not count.
     """
 
     node: str
@@ -66,11 +67,13 @@ class NodeResult:
     send_delay_p99_ns: float | None
     error: str | None
     failures: dict[str, int] | None
+    unmeasured: tuple[str, ...] = ()
 
     @property
     def zero_below(self) -> float | None:
-        """The failure rate that no failure rules out, None where one was seen or nothing was sent."""
-        return None if self.failures is None or self.failures else rule_of_three(self.sent)
+        """The failure rate ruled out by no failure; None where one was seen, one was not counted or nothing was sent."""
+        clean = self.failures is not None and not self.failures and not self.unmeasured
+        return rule_of_three(self.sent) if clean else None
 
     @property
     def unaccounted(self) -> int | None:
@@ -79,7 +82,8 @@ class NodeResult:
 
     def to_json(self) -> dict[str, Any]:
         """The form of ``--json``."""
-        return {**self.__dict__, "zero_below": self.zero_below, "unaccounted": self.unaccounted}
+        own = {**self.__dict__, "unmeasured": list(self.unmeasured)}
+        return own | {"zero_below": self.zero_below, "unaccounted": self.unaccounted}
 
 
 def rule_of_three(requests: int | None) -> float | None:

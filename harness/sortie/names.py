@@ -12,6 +12,16 @@ COUNTERS = tuple(
     )
 )  # fmt: skip
 
+# Parts of a count that is told as a whole too (stream_resets, pool_connection_failure). A producer that tells the whole
+# alone says of its parts only that none moved where the whole did not.
+PARTS = frozenset(
+    f"benchmark.{name}"
+    for name in (
+        "stream_resets_before_headers", "stream_resets_incomplete_body", "pool_failure_local_connection_failure",
+        "pool_failure_remote_connection_failure",
+    )
+)  # fmt: skip
+
 # Envoy's reasons; which of them an engine can tell apart is its own affair, so an absent one is not a measured 0.
 RESET_REASONS = tuple(
     f"benchmark.stream_resets_{reason}"

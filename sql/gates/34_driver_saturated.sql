@@ -25,6 +25,8 @@ SELECT
     CASE
         WHEN held
             THEN '] (' || not_sent_class || ': every connection was held by a request that the mesh had not answered)'
+        WHEN not_sent_class ^@ 'k6.'
+            THEN '] (' || not_sent_class || ': no virtual user was free to send them, the mesh never saw them)'
         ELSE '] (' || not_sent_class || ': the engine''s own queue was full, the mesh never saw them)'
     END AS tail
 FROM cells

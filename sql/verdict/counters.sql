@@ -8,5 +8,5 @@ SELECT
     is_failure(counter) AS judged,
     value
 FROM counters
-WHERE value > 0 AND counter NOT IN ('benchmark.http_2xx', 'k6.http_reqs')
+WHERE value > 0 AND counter NOT IN ('benchmark.http_2xx', 'k6.http_reqs') AND NOT is_envoy(counter)
 ORDER BY run, exec_no, backend_no, name

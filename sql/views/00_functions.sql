@@ -12,11 +12,18 @@ CREATE MACRO is_failure(counter) AS
     regexp_matches(
         metric(counter),
         '^(http_4xx|http_5xx|grpc_error|stream_resets|pool_connection_failure|pool_failure_|pool_overflow'
-            || '|http_inflight_lost|k6\.http_req_failed|k6\.dropped_iterations)'
+            || '|http_inflight_lost|k6\.http_req_failed|k6\.checks_failed|k6\.dropped_iterations)'
     );
 
 -- a counter of requests that the engine itself never sent
 CREATE MACRO is_not_sent(counter) AS counter IN ('benchmark.pool_overflow', 'k6.dropped_iterations');
+
+-- what Envoy counts of connections, TLS and itself, in the output of nighthawk: no outcome of a request
+CREATE MACRO is_envoy(counter) AS
+    regexp_matches(
+        counter,
+        '^(upstream_|ssl\.|cluster_manager\.|runtime\.|membership_|default\.|circuit_breakers\.|lb_|http[12]\.|tls\.)'
+    );
 
 -- the distribution that is shown as a target's latency; k6 has one over all its requests
 CREATE MACRO is_latency(statistic) AS statistic IN ('benchmark_http_client.latency_2xx', 'k6.http_req_duration');

@@ -6,10 +6,11 @@ Such a directory holds the plan (``run.env``, ``shares.tsv``, ``engines.tsv``) a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from harness.errors import EvidenceError
+from harness.sortie.names import PARTS
 from harness.store import readers
 from harness.store.formats import k6, nighthawk
 from harness.store.formats.cells import PLAN_FILES, CellFile, Plan, Reading, cell_files, executions, read_plan
@@ -58,6 +59,11 @@ def check(folder: Path, format_name: str, engine: str = "upstream") -> None:
     _read(folder, format_name, engine, "mesh")
 
 
+def _without_untold_parts(counted: Mapping[str, bool]) -> dict[str, bool]:
+    """Of a part that is not told nothing is said: neither that it was 0, nor that its whole was left uncounted."""
+    return {name: told for name, told in counted.items() if told or name not in PARTS}
+
+
 def _read(folder: Path, format_name: str, engine: str, scenario: str) -> Source:
     suffixes, read_files = FORMATS[format_name]
     plan = read_plan(folder)
@@ -70,5 +76,5 @@ def _read(folder: Path, format_name: str, engine: str, scenario: str) -> Source:
         skipped_lines=0,
         passed=None,
         files=frozenset({*PLAN_FILES, *(file.path.name for file in files)}),
-        capabilities={**reading.capabilities, **NO_DRIVER},
+        capabilities={**_without_untold_parts(reading.capabilities), **NO_DRIVER},
     )
