@@ -14,7 +14,7 @@
     └── EvidenceError            exit 2   evidence that is absent or damaged: it cannot be graded
         └── ReportFormatError             a document that is not what its name says
 
-Exit codes of every command: 0 PASS, 1 FAIL, 2 REFUSED, 3 and more as above, 128 + n after signal n.
+Exit codes of every command: 0 PASS, 1 FAIL, 2 REFUSED or UNPROVEN, 3 and more as above, 128 + n after signal n.
 A message is one sentence for a person and says what to do next.
 """
 
