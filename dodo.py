@@ -106,5 +106,5 @@ def task_verify_full():
 
 
 def task_bench():
-    """The engine against its peers on this machine."""
+    """The engine against its peers on this machine, and how long a grading takes."""
     return chores.task("bench")

@@ -19,7 +19,7 @@ COMMANDS: dict[str, list[list[str]]] = {
         [PYTHON, "-m", "mypy"],
     ],
     "verify-full": [[PYTHON, "-m", "pytest", "--sweep", "-m", "sweep", "-v"]],
-    "bench": [[PYTHON, "-m", "benchmarks.engine_vs_peers"]],
+    "bench": [[PYTHON, "-m", "benchmarks.engine_vs_peers"], [PYTHON, "-m", "benchmarks.gate_speed"]],
 }
 
 
