@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 TYPES = {**DUCKDB_TYPES, "timestamp": "TIMESTAMP"}
 """Times are read as UTC without a zone: what DuckDB calls a zone needs a further package to come out again."""
 
+Files = dict[str, set[str]]
+"""File → the declared columns it has."""
+
 IN_MEMORY_BYTES = 64 * 2**20
 """A table whose files are larger together is scanned where it lies, through Arrow, and not copied into memory."""
 
@@ -63,11 +66,7 @@ def open_database(roots: Sequence[Path], sql: str, *, published: Sequence[Path] 
         connection.execute("SET TimeZone = 'UTC'")
         database = Database(connection)
         roots = _distinct(database, roots)
-        for name in TABLES:
-            if name in wanted:
-                columns = {column.name: TYPES[column.type] for column in TABLES[name].columns}
-                files = [path for root in roots if (path := root / "tables" / f"{name}.parquet").is_file()]
-                _load(database, name, columns, _whole(database, files, columns))
+        database.quarantined += _take_in(connection, [name for name in TABLES if name in wanted], roots)
         for name in BESIDE:
             if name in wanted:
                 database.quarantined += load_beside(connection, name, roots, published)
@@ -206,31 +205,66 @@ def _run_ids(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> dic
         return {file: run for single in files for file, run in _run_ids(connection, [single]).items()}
 
 
-def _whole(database: Database, files: Sequence[Path], columns: Mapping[str, str]) -> dict[str, set[str]]:
-    """File → the declared columns it has. What is torn, or is no table of ours, is quarantined."""
+def _take_in(connection: duckdb.DuckDBPyConnection, names: Sequence[str], roots: Sequence[Path]) -> list[str]:
+    """Make the tables out of the files of all roots. Returns a sentence for each file that was left out.
+
+    Opening a small file is most of the work, and DuckDB opens them one after another: two tables go side by side.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    def taken(name: str) -> tuple[Files, list[str]]:
+        cursor = connection.cursor()
+        files, left_out = _whole(cursor, [root / "tables" / f"{name}.parquet" for root in roots], _columns_of(name))
+        if _bytes(files) <= IN_MEMORY_BYTES:
+            left_out += _load(cursor, name, _columns_of(name), files)
+        return files, left_out
+
+    sentences: list[str] = []
+    with ThreadPoolExecutor(2) as pool:
+        for name, (files, left_out) in zip(names, pool.map(taken, names), strict=True):
+            sentences += left_out
+            if _bytes(files) > IN_MEMORY_BYTES:
+                _scan(connection, name, _columns_of(name), files)
+    return sentences
+
+
+def _columns_of(table: str) -> dict[str, str]:
+    return {column.name: TYPES[column.type] for column in TABLES[table].columns}
+
+
+def _bytes(files: Files) -> int:
+    return sum(Path(file).stat().st_size for file in files)
+
+
+def _whole(
+    connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], columns: Mapping[str, str]
+) -> tuple[Files, list[str]]:
+    """The files that can be read, and a sentence for each that is torn or is no table of ours."""
+    files = [path for path in paths if path.is_file()]
     found: dict[str, dict[str, str]] = {}
     try:
-        found = _schemas_of(database.connection, [str(path) for path in files if _has_magic(path)])
+        found = _schemas_of(connection, [str(path) for path in files if _has_magic(path)])
     except native().Error:
         for path in filter(_has_magic, files):
             try:
-                found |= _schemas_of(database.connection, [str(path)])
+                found |= _schemas_of(connection, [str(path)])
             except native().Error:
                 continue
-    whole = {}
+    whole: Files = {}
+    left_out = []
     for path in files:
         seen = found.get(str(path))
         if seen is None:
-            database.quarantined.append(f"left out {path}: it is torn or is not Parquet")
+            left_out.append(f"left out {path}: it is torn or is not Parquet")
         elif "run" not in seen:
-            database.quarantined.append(f"left out {path}: it is not a table of a run (no column run)")
+            left_out.append(f"left out {path}: it is not a table of a run (no column run)")
         elif wrong := [name for name, kind in columns.items() if seen.get(name, kind).split(" WITH")[0] != kind]:
-            database.quarantined.append(
+            left_out.append(
                 f"left out {path}: column {wrong[0]} is {seen[wrong[0]]}, and {columns[wrong[0]]} was declared"
             )
         else:
             whole[str(path)] = set(seen) & set(columns)
-    return whole
+    return whole, left_out
 
 
 def _schemas_of(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -256,32 +290,34 @@ def _has_magic(path: Path) -> bool:
         return head == b"PAR1" == file.read(4) and size > 12
 
 
-def _load(database: Database, table: str, columns: Mapping[str, str], files: dict[str, set[str]]) -> None:
-    """Make ``table`` out of ``files``. A column that no file has is NULL throughout: unknown, not zero."""
-    connection = database.connection
-    if sum(Path(file).stat().st_size for file in files) > IN_MEMORY_BYTES:
-        return _scan(connection, table, columns, files)
-    select = _select(columns, set().union(*files.values()) if files else set())
+def _load(connection: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, str], files: Files) -> list[str]:
+    """Make ``table`` out of ``files``; a sentence for each that cannot be read.
+
+    A column that no file has is NULL throughout: unknown, not zero.
+    """
+    present = set().union(*files.values())
+    union = any(seen != present for seen in files.values())  # it opens every file a second time
+    select = _select(columns, present)
     try:
-        source = "read_parquet(?, union_by_name = true)" if files else "(SELECT 1) WHERE false"
+        source = f"read_parquet(?, union_by_name = {union})" if files else "(SELECT 1) WHERE false"
         statement = f'CREATE TABLE "{table}" AS SELECT {select} FROM {source}'  # noqa: S608 - names of our own schema
         connection.execute(statement, [list(files)] if files else [])
     except native().Error:
-        sound = {}
+        sound: Files = {}
+        left_out = []
         for file, seen in files.items():
             try:
                 connection.execute(f"SELECT {_select(columns, seen)} FROM read_parquet(?)", [[file]]).fetchall()  # noqa: S608 - names of our own schema
                 sound[file] = seen
             except native().Error as error:
-                database.quarantined.append(f"left out {file}: {_first_line(error)}")
+                left_out.append(f"left out {file}: {_first_line(error)}")
         if len(sound) == len(files):
             raise
-        _load(database, table, columns, sound)
+        return left_out + _load(connection, table, columns, sound)
+    return []
 
 
-def _scan(
-    connection: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, str], files: dict[str, set[str]]
-) -> None:
+def _scan(connection: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, str], files: Files) -> None:
     """Register a lazy Arrow scan: columns and rows are read as the question needs them."""
     import duckdb  # noqa: F401 - gives connections their relations, and those Arrow
     from pyarrow import dataset
