@@ -7,7 +7,7 @@ is left out and its neighbours are kept.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +81,6 @@ def progress_rows(path: Path, nodes: Mapping[str, str]) -> Iterator[Row]:
     """Rows of ``progress``, one per line of progress.jsonl (a backend and a target at one moment)."""
     for value in _objects(path):
         counters, interval = value.get("counters"), value.get("interval")
-        counters = counters if isinstance(counters, dict) else {}
         interval = interval if isinstance(interval, dict) else {}
         backend = text(value.get("backend"))
         yield {
@@ -90,10 +89,18 @@ def progress_rows(path: Path, nodes: Mapping[str, str]) -> Iterator[Row]:
             "label": text(value.get("label")),
             "backend": backend,
             "node": None if backend is None else _node(backend, nodes),
-            "http_2xx": whole(counters.get("benchmark.http_2xx", 0)),
-            "failures": sum(whole(counters.get(name, 0)) or 0 for name in OUTCOMES_THAT_FAILED),
+            "http_2xx": _sum(counters, ("benchmark.http_2xx",)),
+            "failures": _sum(counters, OUTCOMES_THAT_FAILED),
             **{key: whole(interval.get(key)) for key in ("count", "p50_ns", "p99_ns", "max_ns")},
         }
+
+
+def _sum(counters: object, names: Collection[str]) -> int | None:
+    """The counters of these names together; one that is absent never moved. None where one of them is no count."""
+    if not isinstance(counters, dict):
+        return None
+    found = [number for name in names if (number := whole(counters.get(name, 0))) is not None]
+    return sum(found) if len(found) == len(names) else None
 
 
 def access_rows(evidence: Path) -> Iterator[Row]:
