@@ -77,6 +77,8 @@ def _judgements(execution: Json) -> Iterator[str]:
             threshold = parse_threshold(judged["expr"])
         except PlanError:
             continue
+        if judged.get("scope") not in (None, threshold.scope):
+            yield f"threshold {threshold.expr} is not of scope {judged['scope']}"
         if judged.get("pass") is not True:
             continue
         if holds_by(threshold, str(judged.get("actual")), len(survivors)) is False:
@@ -128,8 +130,10 @@ def _exprs(execution: Json) -> list[str]:
 
 
 def _twins(execution: Json, stated: Stated) -> Iterator[str]:
-    """The log says PASS or FAIL of each; the stream holds the very object of the report."""
-    if execution["label"] in stated.log.failed and execution.get("pass") is True:
+    """Nothing that was refused passed; the log says PASS or FAIL of each; the stream holds the report's own object."""
+    if execution.get("pass") is True and execution.get("refused") is not None:
+        yield f"it was refused ({execution['refused']}), and it passed"
+    if execution.get("pass") is True and execution["label"] in stated.log.failed:
         yield "sortie.log says FAIL, the report says that it passed"
     if not _equal(stated.stream.get((execution["label"], execution.get("started_at") or ""), execution), execution):
         yield "results.jsonl holds this execution with other values"
@@ -157,8 +161,8 @@ def _planned(stated: Stated, duration_s: int | None, engines: int | None) -> Ite
     if None not in (plan.duration_s, duration_s) and plan.duration_s != duration_s:
         yield f"plan.yaml plans {plan.duration_s:g} s, run.env says DURATION_S={duration_s}"
     planned, shared = [one.target or "?" for one in plan.targets], [one.target for one in stated.shares.values()]
-    if planned and planned != shared:
-        yield f"plan.yaml names the targets {', '.join(planned)}, shares.tsv {', '.join(shared)}"
+    if plan.has_scenario and planned != shared:
+        yield f"plan.yaml names the targets {', '.join(planned) or 'none'}, shares.tsv {', '.join(shared)}"
 
 
 def _logged(source: Source, stated: Stated) -> Iterator[str]:

@@ -18,7 +18,7 @@ KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 DIGITS = re.compile(r"[0-9]{1,9}")
 POSITIVE = re.compile(r"[1-9][0-9]{0,8}")
 SUMMARY = re.compile(r"(?:PASS|FAIL)  ([0-9]{1,9})/([0-9]{1,9}) executions passed(?:, ([0-9]{1,9}) not run)?")
-FAILED = re.compile(r"  FAIL (.+?) \(scenario .*")
+FAILED = re.compile(r"  FAIL (.+?) \(scenario |FAIL   (.+?)  \(")  # as it ends, and in the closing block
 
 
 def read_text(path: Path) -> str:
@@ -153,7 +153,7 @@ def read_driver_log(path: Path) -> DriverLog:
         skips += line.split(maxsplit=1)[0] == "SKIP"
         summary = SUMMARY.fullmatch(line.rstrip("\r")) or summary
         if told := FAILED.match(line):
-            failed.add(told[1])
+            failed.add(told[1] or told[2])
     if summary is None:
         return DriverLog(skips, failed=frozenset(failed))
     passed, ran, not_run = (int(number or 0) for number in summary.groups())

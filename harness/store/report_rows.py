@@ -110,6 +110,8 @@ class _Execution:
         value = self.value
         totals = self.object(value, "totals")
         self.flag(value, "per_backend")
+        for key in ("scenario", "pool", "dns"):
+            self.text(value, key)
         self.rows.executions.append(
             {
                 "exec_no": self.exec_no,
@@ -144,11 +146,13 @@ class _Execution:
 
     def threshold(self, number: int, threshold: Json) -> None:
         actual = threshold.get("actual")
+        if isinstance(actual, dict | list):
+            raise self.refuse("the actual of a threshold is not text")
         row: Row = {
             "exec_no": self.exec_no,
             "threshold_no": number,
             "expr": text(threshold["expr"]),
-            "scope": text(threshold.get("scope")),
+            "scope": self.text(threshold, "scope"),
             "passed": self.flag(threshold, "pass"),
             "actual": text(actual) if isinstance(actual, str) else None if actual is None else str(actual),
         }
@@ -184,12 +188,12 @@ class _Execution:
             if number is None:
                 row["bad_counters"] = one_line(f"{name} is {raw!r}")[:200]
             self.rows.counters.append({**place, "counter": text(name), "value": number})
-        statistics = result.get("statistics")
-        for name, raw in statistics.items() if isinstance(statistics, dict) else ():
-            if isinstance(raw, dict):
-                numbers = {key: finite(raw.get(key)) for key in STATISTIC_NUMBERS}
-                about = {"statistic": text(name), "unit": text(raw.get("unit")), "count": whole(raw.get("count"))}
-                self.rows.statistics.append({**place, **about, **numbers, "p99_9": finite(raw.get("p99.9"))})
+        for name, raw in (self.object(result, "statistics") or {}).items():
+            if not isinstance(raw, dict):
+                raise self.refuse(f"statistic {one_line(name)} is no object")
+            numbers = {key: finite(raw.get(key)) for key in STATISTIC_NUMBERS}
+            about = {"statistic": text(name), "unit": text(raw.get("unit")), "count": whole(raw.get("count"))}
+            self.rows.statistics.append({**place, **about, **numbers, "p99_9": finite(raw.get("p99.9"))})
 
     def backend(self, address: str) -> Row:
         """A new row for ``address``."""

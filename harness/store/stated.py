@@ -5,14 +5,19 @@ Nothing is graded by these. They are held against what is graded, so that no two
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from harness.errors import EvidenceError
 from harness.sortie.durations import NS_PER_UNIT, parse_duration
-from harness.store.readers import DriverLog, Share, json_lines, one_line, read_text, text, whole
+from harness.store.readers import DIGITS, DriverLog, Share, json_lines, one_line, read_text, text
 from harness.store.source import Json
+
+DAYS = re.compile(r"([0-9]{1,4})d(.*)", re.ASCII)
+S_PER_DAY = 86_400
 
 
 @dataclass(frozen=True)
@@ -26,7 +31,7 @@ class StatedTarget:
 
 @dataclass(frozen=True)
 class StatedPlan:
-    """plan.yaml, as far as it tells what other files tell too. None and empty are not told.
+    """plan.yaml, as far as it tells what other files tell too. None is not told.
 
     ``thresholds`` are all of the plan's, in its order, ``targets`` and ``duration_s`` those of the scenario that is
     graded. ``has_scenario``: there is a plan, and it holds that scenario or not.
@@ -50,34 +55,77 @@ class Stated:
 
 
 def read_plan_statement(path: Path, scenario: str) -> StatedPlan:
-    """What the plan file states; nothing when there is none. Raises EvidenceError when it is no plan of scenarios."""
-    import yaml
+    """What the plan file states; nothing when there is none. Raises EvidenceError when it is no plan."""
+    return _PlanReader(path.name, read_text(path)).read(scenario) if path.exists() else StatedPlan()
 
-    if not path.exists():
-        return StatedPlan()
-    try:
-        document = yaml.safe_load(read_text(path))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise EvidenceError(
-            f"{path.name} is not YAML ({one_line(str(error))[:160]}); put the saved file back"
-        ) from error
-    scenarios = document.get("scenarios") if isinstance(document, dict) else None
-    if not isinstance(scenarios, list) or not scenarios or not all(isinstance(one, dict) for one in scenarios):
-        raise EvidenceError(
-            f"{path.name} is not a plan: it holds no list of scenarios; put the file back as it was saved"
+
+class _PlanReader:
+    """Reads a plan of any generation: what it does not know is left alone, what it reads must be of its form."""
+
+    def __init__(self, file: str, content: str) -> None:
+        self.file = file
+        self.document = self.parse(content)
+
+    def refuse(self, what: str) -> EvidenceError:
+        return EvidenceError(f"{self.file} {what}; put the file back as it was saved")
+
+    def parse(self, content: str) -> Any:
+        """Dicts, lists and text: a name like ``on`` or ``1e3`` is no truth and no number."""
+        import yaml
+
+        class Loader(getattr(yaml, "CBaseLoader", yaml.BaseLoader)):  # type: ignore[misc]
+            def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+                found = super().construct_mapping(node, deep)
+                if len(found) != len(node.value):
+                    raise ValueError("a key stands twice in one mapping")
+                return found
+
+        try:
+            return yaml.load(content, Loader=Loader)  # noqa: S506 - constructs text only
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            raise self.refuse(f"is not YAML ({one_line(str(error))[:160]})") from error
+
+    def read(self, scenario: str) -> StatedPlan:
+        top = self.document if isinstance(self.document, dict) else {}
+        scenarios = top.get("scenarios")
+        if not isinstance(scenarios, list) or not scenarios or not all(isinstance(one, dict) for one in scenarios):
+            raise self.refuse("is not a plan: it lists no scenarios")
+        graded = next((one for one in scenarios if one.get("name") == scenario), {})
+        executor = graded.get("executor")
+        executor = executor if isinstance(executor, dict) else {}
+        return StatedPlan(
+            thresholds=tuple(expr for one in (top, *scenarios) for expr in _texts(one.get("thresholds"))),
+            has_scenario=bool(graded),
+            targets=tuple(self.targets(graded.get("targets"), executor)),
+            duration_s=self.seconds(executor.get("duration")),
         )
-    thresholds = _texts(document.get("thresholds"))
-    for one in scenarios:
-        thresholds += _texts(one.get("thresholds"))
-    graded = next((one for one in scenarios if one.get("name") == scenario), None)
-    executor = (graded or {}).get("executor")
-    executor = executor if isinstance(executor, dict) else {}
-    return StatedPlan(
-        thresholds=tuple(thresholds),
-        has_scenario=graded is not None,
-        targets=tuple(_targets((graded or {}).get("targets"), executor)),
-        duration_s=_seconds(executor.get("duration")),
-    )
+
+    def targets(self, value: object, executor: Json) -> Iterator[StatedTarget]:
+        """A rate is shared by weight; only one that is each backend's says what a node sends."""
+        entries = [entry if isinstance(entry, dict) else {} for entry in value] if isinstance(value, list) else []
+        rate_rps = self.whole(executor.get("rate"), "rate")
+        weights = [self.whole(entry.get("weight", "1"), "weight") or 0 for entry in entries]
+        total = sum(weights)
+        told = executor.get("per_backend") == "true" and rate_rps is not None and total
+        for entry, weight in zip(entries, weights, strict=True):
+            share_rps = rate_rps * weight / total if told and rate_rps is not None else None
+            yield StatedTarget(_joined(entry.get("name")), _joined(entry.get("url")), share_rps)
+
+    def whole(self, value: object, key: str) -> int | None:
+        if value is None:
+            return None
+        if not isinstance(value, str) or not DIGITS.fullmatch(value):
+            raise self.refuse(f"has a {key} that is no whole number")
+        return int(value)
+
+    def seconds(self, value: object) -> float | None:
+        if value is None:
+            return None
+        days = DAYS.fullmatch(value) if isinstance(value, str) else None
+        rest_ns = parse_duration((days[2] or "0s") if days else value) if isinstance(value, str) else None
+        if rest_ns is None:
+            raise self.refuse("has a duration that is none")
+        return (int(days[1]) * S_PER_DAY if days else 0) + rest_ns / NS_PER_UNIT["s"]
 
 
 def _texts(value: object) -> list[str]:
@@ -85,25 +133,9 @@ def _texts(value: object) -> list[str]:
     return [entry.strip() for entry in found if entry]
 
 
-def _targets(value: object, executor: Json) -> Iterator[StatedTarget]:
-    """A rate is shared by weight; only one that is each backend's says what a node sends."""
-    entries = [entry if isinstance(entry, dict) else {} for entry in value] if isinstance(value, list) else []
-    weights = [whole(entry.get("weight", 1)) for entry in entries]
-    total = sum(weight or 0 for weight in weights)
-    rate_rps = whole(executor.get("rate")) if executor.get("per_backend") is True and None not in weights else None
-    for entry, weight in zip(entries, weights, strict=True):
-        share_rps = rate_rps * weight / total if rate_rps is not None and weight is not None and total else None
-        yield StatedTarget(_joined(entry.get("name")), _joined(entry.get("url")), share_rps)
-
-
 def _joined(value: object) -> str | None:
     """Text in which a character that was escaped as two surrogates is one again, as JSON reads it."""
     return text(value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")) if isinstance(value, str) else None
-
-
-def _seconds(value: object) -> float | None:
-    duration_ns = parse_duration(value) if isinstance(value, str) else None
-    return None if duration_ns is None else duration_ns / NS_PER_UNIT["s"]
 
 
 def read_stream_statement(path: Path) -> dict[tuple[str, str], Json]:
