@@ -90,7 +90,7 @@ class _PlanReader:
         scenarios = top.get("scenarios")
         if not isinstance(scenarios, list) or not scenarios or not all(isinstance(one, dict) for one in scenarios):
             raise self.refuse("is not a plan: it lists no scenarios")
-        graded = next((one for one in scenarios if one.get("name") == scenario), {})
+        graded: Json = next((one for one in scenarios if one.get("name") == scenario), {})
         executor = graded.get("executor")
         executor = executor if isinstance(executor, dict) else {}
         return StatedPlan(
