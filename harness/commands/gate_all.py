@@ -27,7 +27,7 @@ def grade_all(runs: Path, *, as_json: bool) -> int:
     if not folders:
         raise UsageError(f"there is no run in {runs}; `./doit soak` makes one, `harness adopt DIR` takes one in")
     found = []
-    for one in _graded(folders):
+    for one in _graded(runs, folders):
         found.append(one.verdict)
         if not as_json:
             click.echo(_line(one.verdict))
@@ -40,10 +40,10 @@ def grade_all(runs: Path, *, as_json: bool) -> int:
     return max((verdict.exit_code for verdict in found), default=EXIT_PASS)
 
 
-def _graded(folders: list[RunFolder]) -> Iterator[Graded]:
+def _graded(runs: Path, folders: list[RunFolder]) -> Iterator[Graded]:
     """Every run graded, in order; a run that has no tables and cannot have any is REFUSED."""
     refused = _make_tables(folders)
-    graded = grade_runs([folder for folder in folders if folder.run not in refused])
+    graded = grade_runs(runs, [folder for folder in folders if folder.run not in refused])
     live = LiveLine("gate", plain_every_s=float("inf"), stream=sys.stderr)
     for number, folder in enumerate(folders, start=1):
         if live.rewrites and not number % 50:

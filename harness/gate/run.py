@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 Files = Mapping[str, Path]
 """Table → file of one run. A table that is left out holds no row."""
+
+Keep = Callable[["DuckDBPyConnection", Sequence[str]], None]
 
 READS = {
     "runs": "schema_version kind profile fleet created_at run_tag",
@@ -69,45 +72,67 @@ def grade(tables: Path, *, max_send_delay_ms: float | None = None) -> Verdict:
     ``max_send_delay_ms`` is the limit of rule driver_late; None takes the one the run was made with. Raises
     EvidenceError when a table is absent or damaged: the run is then refused.
     """
-    return _grade([files_in(tables)], max_send_delay_ms=max_send_delay_ms)[0]
+    with _database(LEAN) as connection:
+        ids = load_runs(connection, [files_in(tables)], max_send_delay_ms=max_send_delay_ms)
+        return _verdicts(connection, ids)[0]
 
 
-def grade_many(runs: Sequence[Files]) -> Iterator[Verdict | EvidenceError]:
+def grade_many(runs: Sequence[Files], keep: Keep | None = None) -> Iterator[Verdict | EvidenceError]:
     """Grade many runs, each as ``grade`` would, in order: the gates run once over ``TOGETHER`` of them at a time.
 
     A run whose tables are absent or damaged gives the error that ``grade`` would raise, and takes no other with it.
+    ``keep`` is called with a database that holds the tables of some of the runs, and their ids.
     """
     for start in range(0, len(runs), TOGETHER):
-        yield from _each(runs[start : start + TOGETHER])
+        yield from _each(runs[start : start + TOGETHER], keep)
 
 
-def _each(runs: Sequence[Files]) -> list[Verdict | EvidenceError]:
+def _each(runs: Sequence[Files], keep: Keep | None) -> list[Verdict | EvidenceError]:
     """Together; where that fails, in two halves, down to the run at fault."""
     try:
-        return list(_grade(runs))
+        with _database(LEAN if len(runs) == 1 else ()) as connection:
+            ids = load_runs(connection, runs)
+            verdicts = _verdicts(connection, ids)
+            if keep:
+                keep(connection, ids)
+            return list(verdicts)
     except EvidenceError as error:
         if len(runs) == 1:
             return [error]
     middle = len(runs) // 2
-    return _each(runs[:middle]) + _each(runs[middle:])
+    return _each(runs[:middle], keep) + _each(runs[middle:], keep)
 
 
-def _grade(runs: Sequence[Files], *, max_send_delay_ms: float | None = None) -> list[Verdict]:
-    gates = load_gates()
+def grade_segment(files: Files, ids: Sequence[str]) -> list[Verdict]:
+    """Grade runs whose tables lie together, one file per table. Raises EvidenceError when not all are in there."""
+    with _database() as connection:
+        for name, unread in READS.items():
+            load_table(connection, name, [files[name]], without=unread.split(), only=ids)
+        _prepare(connection, ids)
+        return _verdicts(connection, ids)
+
+
+@contextmanager
+def _database(settings: Sequence[str] = ()) -> Iterator[DuckDBPyConnection]:
     connection = connect()
     try:
-        for setting in LEAN if len(runs) == 1 else ():
+        for setting in settings:
             connection.execute(setting)
         connection.execute("BEGIN")
-        ids = load_runs(connection, runs, max_send_delay_ms=max_send_delay_ms)
-        found: dict[str, list[Row]] = {run: [] for run in ids}
-        for row in run_gates(connection, gates, of_interest=True):
-            found[row.run].append(row)
-        summaries = read_summaries(connection)
-        of = digest()
-        return [compose(gates, found[run], summaries[run], of) for run in ids]
+        yield connection
     finally:
         connection.close()
+
+
+def _verdicts(connection: DuckDBPyConnection, ids: Sequence[str]) -> list[Verdict]:
+    """The verdict of each run in a database with tables and views."""
+    gates = load_gates()
+    found: dict[str, list[Row]] = {run: [] for run in ids}
+    for row in run_gates(connection, gates, of_interest=True):
+        found[row.run].append(row)
+    summaries = read_summaries(connection)
+    of = digest()
+    return [compose(gates, found[run], summaries[run], of) for run in ids]
 
 
 def load_runs(
@@ -120,15 +145,20 @@ def load_runs(
     for name, unread in READS.items():
         load_table(connection, name, [files[name] for files in runs if name in files], without=unread.split())
     ids = _ids(connection, runs)
+    if max_send_delay_ms is not None:
+        connection.execute("UPDATE runs SET max_send_delay_ms = $1", [max_send_delay_ms])
+    _prepare(connection, ids)
+    return ids
+
+
+def _prepare(connection: DuckDBPyConnection, ids: Sequence[str]) -> None:
+    """Hold the plans against what they are said to hold, and make the views."""
     whole = connection.execute(PLANS_THAT_ARE_WHOLE).fetchall()
     if sorted(ids) != [run for (run,) in whole]:
         raise EvidenceError("the tables do not hold one run with the whole of its plan; make them again")
-    if max_send_delay_ms is not None:
-        connection.execute("UPDATE runs SET max_send_delay_ms = $1", [max_send_delay_ms])
     for view in load_views():
         _execute(connection, view.sql if view.name is None else f"CREATE TABLE {view.name} AS {view.sql}", view.path)
     connection.execute("CREATE TABLE findings (run VARCHAR, rule VARCHAR, target_no BIGINT)")
-    return ids
 
 
 def _ids(connection: DuckDBPyConnection, runs: Sequence[Files]) -> list[str]:

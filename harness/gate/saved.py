@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import EvidenceError
 from harness.files import read_json, sha256_file
-from harness.gate.run import READS, TOGETHER, Files, grade_many
+from harness.gate.run import READS, TOGETHER, Files, grade_many, grade_segment
 from harness.gate.store import append
 from harness.gate.verdict import Verdict
 from harness.runs import RunFolder
+from harness.store.segments import read_segments, write_segment
 from harness.store.sums import verify_sums
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-AHEAD = 2 * TOGETHER  # runs whose digests are taken before their turn
+    from duckdb import DuckDBPyConnection
+
+WORTH_A_SEGMENT = 32  # fewer runs are read as fast one by one
 
 
 @dataclass(frozen=True)
@@ -42,35 +45,72 @@ def grade_run(folder: RunFolder) -> tuple[Verdict, Path]:
     return verdict, append(folder.verdicts, verdict, sha256_file(folder.tables_index))
 
 
-def grade_runs(folders: Sequence[RunFolder]) -> Iterator[Graded]:
-    """Grade many runs, each as ``grade_run`` would, in order; one without tables is REFUSED, which is not stored.
+def grade_runs(runs: Path, folders: Sequence[RunFolder]) -> Iterator[Graded]:
+    """Grade many runs of a runs folder, each as ``grade_run`` would, in their order.
 
-    While the gates run over some, the digests of the next are taken and the verdicts of the last are stored.
+    One without tables is REFUSED, which is not stored. Tables that lie together in a segment are read from there; those
+    of many other runs are put into one.
     """
     from concurrent.futures import ThreadPoolExecutor  # here: with logging behind it, a tenth of grading one run
 
+    places = {folder.run: number for number, folder in enumerate(folders)}
+    done: dict[int, Future[Graded]] = {}
+    given = 0
     with ThreadPoolExecutor(2) as pool:
-        waiting = [pool.submit(_look, folder) for folder in folders[:AHEAD]]
-        stored: deque[Future[Graded]] = deque()
-        for start in range(0, len(folders), TOGETHER):
-            some = folders[start : start + TOGETHER]
-            looks = [waiting[start + number].result() for number in range(len(some))]
-            waiting += [pool.submit(_look, folder) for folder in folders[len(waiting) : start + TOGETHER + AHEAD]]
-            graded = grade_many([look for look in looks if not isinstance(look, Verdict)])
-            for folder, look in zip(some, looks, strict=True):
-                verdict = look if isinstance(look, Verdict) else _of(folder, next(graded))
-                stored.append(pool.submit(_store, folder, verdict))
-            while stored and stored[0].done():
-                yield stored.popleft().result()
-        while stored:
-            yield stored.popleft().result()
+        looks = dict(zip(places, pool.map(_look, folders), strict=True))
+        for some, verdicts in _batches(runs, looks):
+            for run, verdict in zip(some, verdicts, strict=True):
+                folder = folders[places[run]]
+                done[places[run]] = pool.submit(_store, folder, _of(folder, verdict))
+            while given in done and done[given].done():
+                yield done.pop(given).result()
+                given += 1
+        while given < len(folders):
+            yield done.pop(given).result()
+            given += 1
 
 
-def _look(folder: RunFolder) -> Files | Verdict:
+@dataclass(frozen=True)
+class Look:
+    """What may be graded: a run's tables, each the one that was made, and the digest of their index."""
+
+    files: Files
+    index_sha256: str
+
+
+def _look(folder: RunFolder) -> Look | Verdict:
     try:
-        return _checked(folder, _index(folder))
+        files = _checked(folder, _index(folder))
+        return files if isinstance(files, Verdict) else Look(files, sha256_file(folder.tables_index))
     except EvidenceError as error:
         return Verdict.refused(folder.run, error.message)
+
+
+def _batches(
+    runs: Path, looks: Mapping[str, Look | Verdict]
+) -> Iterator[tuple[list[str], Iterable[Verdict | EvidenceError]]]:
+    """Runs and their verdicts, some at a time: what is refused already, then by segments, then the rest."""
+    refused = {run: look for run, look in looks.items() if isinstance(look, Verdict)}
+    yield list(refused), list(refused.values())
+    left = {run: look for run, look in looks.items() if isinstance(look, Look)}
+    for segment in read_segments(runs):
+        mine = [run for run, index in segment.runs.items() if run in left and left[run].index_sha256 == index]
+        if 2 * len(mine) < len(segment.runs) or not segment.is_whole():
+            segment.drop()
+            continue
+        with suppress(EvidenceError):  # then each is graded by its own tables
+            yield mine, grade_segment({table: segment.file(table) for table in segment.tables}, mine)
+            left = {run: look for run, look in left.items() if run not in mine}
+
+    def keep(connection: DuckDBPyConnection, ids: Sequence[str]) -> None:
+        if len(ids) >= WORTH_A_SEGMENT:
+            write_segment(connection, runs, {run: left[run].index_sha256 for run in ids}, READS)
+
+    loose = list(left)
+    verdicts = grade_many([left[run].files for run in loose], keep)
+    for start in range(0, len(loose), TOGETHER):
+        some = loose[start : start + TOGETHER]
+        yield some, [next(verdicts) for _ in some]
 
 
 def _store(folder: RunFolder, verdict: Verdict) -> Graded:

@@ -65,8 +65,8 @@ def sealed(document: dict[str, Any], file: str) -> str:
 
 
 def _canonical(content: dict[str, Any]) -> str:
-    """JSON with sorted keys, in ASCII, without spaces: the same text for the same content."""
-    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    """JSON in ASCII, without spaces, keys as they come: read and written again, it is the same text."""
+    return json.dumps(content, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
 def _last_number(verdicts: Path) -> int:

@@ -110,4 +110,6 @@ def _trimmed(text: str) -> str:
 
 def _whole(line: str) -> str:
     """The line without line ends and control characters; its double spaces, which separate fields, are kept."""
+    if line.isprintable():
+        return line
     return "".join(character if character.isprintable() else " " for character in line)

@@ -71,7 +71,7 @@ class NodeResult:
 
     @property
     def zero_below(self) -> float | None:
-        """The failure rate ruled out by no failure; None where one was seen, one was not counted or nothing was sent."""
+        """The failure rate ruled out by no failure; None where one was seen or not counted, or nothing was sent."""
         clean = self.failures is not None and not self.failures and not self.unmeasured
         return rule_of_three(self.sent) if clean else None
 

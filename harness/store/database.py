@@ -43,9 +43,16 @@ def connect() -> DuckDBPyConnection:
 
 
 def load_table(
-    connection: DuckDBPyConnection, name: str, files: Sequence[Path], *, without: Sequence[str] = ()
+    connection: DuckDBPyConnection,
+    name: str,
+    files: Sequence[Path],
+    *,
+    without: Sequence[str] = (),
+    only: Sequence[str] = (),
 ) -> None:
     """Copy a table's rows out of all ``files`` into memory, but for the columns ``without``; no file, no row.
+
+    ``only``: of these runs alone.
 
     Raises EvidenceError naming a file that is absent or damaged.
     """
@@ -53,10 +60,12 @@ def load_table(
         raise EvidenceError(f"{absent[0].name} is not among the tables; make them again from the evidence")
     columns = ", ".join(f'"{column}"' for column in TABLES[name].names if column not in without)
     source = "read_parquet($1)" if files else f"({_empty(name)})"
+    where = "WHERE run IN (SELECT unnest($2::VARCHAR[]))" if only else ""
+    parameters: list[object] = [[str(path) for path in files]] if files else []
     try:
         connection.execute(
-            f"CREATE TABLE {name} AS SELECT {columns} FROM {source}",  # noqa: S608 - our own names
-            [[str(path) for path in files]] if files else [],
+            f"CREATE TABLE {name} AS SELECT {columns} FROM {source} {where}",  # noqa: S608 - our own names
+            [*parameters, list(only)] if only else parameters,
         )
     except native().Error as error:
         reason = str(error).splitlines()[0][:160]

@@ -78,7 +78,7 @@ def test_many_runs_are_graded_as_each_alone(tmp_path: Path) -> None:
     shutil.copytree(swapped.root, tmp_path / "zz-copy")
     folders.append(RunFolder(tmp_path / "zz-copy"))
     folders.append(RunFolder(tmp_path / "nothing-here"))
-    together = list(grade_runs(folders))
+    together = list(grade_runs(tmp_path, folders))
     assert [one.folder for one in together] == folders
     for one in together[:-1]:
         alone, _ = grade_run(one.folder)
