@@ -253,4 +253,6 @@ def without_port(address: str) -> str:
 
 def one_line(value: str) -> str:
     """Control characters and line ends as single spaces, so that no text from a report can make a line of its own."""
-    return " ".join("".join(character if character.isprintable() else " " for character in value).split())
+    if not value.isprintable():
+        value = "".join(character if character.isprintable() else " " for character in value)
+    return " ".join(value.split())

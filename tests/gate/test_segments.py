@@ -1,4 +1,4 @@
-"""Tables of many runs in one file each: a cache, which never changes a verdict and is never believed when it is stale."""
+"""Tables of many runs in one file each: a cache that never changes a verdict and is never believed when it is stale."""
 
 from __future__ import annotations
 
