@@ -5,6 +5,7 @@ Nothing is graded by these. They are held against what is graded, so that no two
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from harness.sortie.durations import NS_PER_UNIT, parse_duration
 from harness.store.readers import DIGITS, DriverLog, Share, json_lines, one_line, read_text, text
 from harness.store.source import Json
 
+SURROGATES = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 DAYS = re.compile(r"([0-9]{1,4})d(.*)", re.ASCII)
 S_PER_DAY = 86_400
 
@@ -70,7 +72,10 @@ class _PlanReader:
         return EvidenceError(f"{self.file} {what}; put the file back as it was saved")
 
     def parse(self, content: str) -> Any:
-        """Dicts, lists and text: a name like ``on`` or ``1e3`` is no truth and no number."""
+        """Dicts, lists and text: a name like ``on`` or ``1e3`` is no truth and no number.
+
+        What writes YAML as JSON escapes a character beyond U+FFFF as two halves, which YAML does not know.
+        """
         import yaml
 
         class Loader(getattr(yaml, "CBaseLoader", yaml.BaseLoader)):  # type: ignore[misc]
@@ -81,7 +86,8 @@ class _PlanReader:
                 return found
 
         try:
-            return yaml.load(content, Loader=Loader)  # noqa: S506 - constructs text only
+            whole = SURROGATES.sub(lambda pair: str(json.loads(f'"{pair[0]}"')), content)
+            return yaml.load(whole, Loader=Loader)  # noqa: S506 - constructs text only
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise self.refuse(f"is not YAML ({one_line(str(error))[:160]})") from error
 
@@ -109,7 +115,7 @@ class _PlanReader:
         told = executor.get("per_backend") == "true" and rate_rps is not None and total
         for entry, weight in zip(entries, weights, strict=True):
             share_rps = rate_rps * weight / total if told and rate_rps is not None else None
-            yield StatedTarget(_joined(entry.get("name")), _joined(entry.get("url")), share_rps)
+            yield StatedTarget(text(entry.get("name")), text(entry.get("url")), share_rps)
 
     def whole(self, value: object, key: str) -> int | None:
         if value is None:
@@ -131,11 +137,6 @@ class _PlanReader:
 def _texts(value: object) -> list[str]:
     found = [text(entry) for entry in value] if isinstance(value, list) else []
     return [entry.strip() for entry in found if entry]
-
-
-def _joined(value: object) -> str | None:
-    """Text in which a character that was escaped as two surrogates is one again, as JSON reads it."""
-    return text(value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")) if isinstance(value, str) else None
 
 
 def read_stream_statement(path: Path) -> dict[tuple[str, str], Json]:

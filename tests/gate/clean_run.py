@@ -7,7 +7,6 @@ here and there, as real ones are. One counter is of no class that any rule knows
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 
 from harness.sortie.log import last_line, running_line, summary_lines, verdict_line
@@ -47,11 +46,6 @@ def clean_run() -> dict[str, bytes]:
         "churn.log": _churn_log(),
     }
     return {name: text.encode() for name, text in texts.items()}
-
-
-def damaged(file: str, content: bytes) -> Mapping[str, bytes]:
-    """The clean run with another content of one file."""
-    return clean_run() | {file: content}
 
 
 def _execution(number: int, target: str, rate_rps: int) -> Execution:
@@ -147,7 +141,6 @@ def _log(executions: list[Execution]) -> str:
 def _churn_log() -> str:
     lines = ["2026-11-01T06:08:09.100Z churn driver start T0=2026-11-01T06:08:09.250Z build=0.1"]
     for number, (at_s, kind, name) in enumerate(ROLLS):
-        lines.append(
-            f"2026-11-01T06:{8 + at_s // 60:02}:10.2{number}0Z ROLLED local/{kind}/{name} at_s={at_s} took_ms=9{number}1"
-        )
+        stamp = f"2026-11-01T06:{8 + at_s // 60:02}:10.2{number}0Z"
+        lines.append(f"{stamp} ROLLED local/{kind}/{name} at_s={at_s} took_ms=9{number}1")
     return "".join(f"{line}\n" for line in [*lines, "2026-11-01T06:16:11.000Z churn driver complete (4 rolls)"])
