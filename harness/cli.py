@@ -44,23 +44,29 @@ def cli(debug: bool) -> None:
 
     \b
     A run is made by `./doit soak`, or adopted. What you can do with it afterwards:
-      harness adopt DIRECTORY           take in a run that was saved elsewhere
+      harness adopt DIRECTORY...        take in runs that were saved elsewhere
       harness runs                      what is there, and how it ended
       harness gate RUN                  grade it, per target and per node
       harness report RUN                one offline page about it
       harness sql run-by-run            the first questions across runs
 
-    Exit codes: 0 PASS (or done), 1 FAIL, 2 evidence that cannot be graded, 3 usage, 4 a stage failed, 5 internal.
+    Exit codes: 0 PASS (or done), 1 FAIL, 2 UNPROVEN or REFUSED, 3 usage, 4 a stage failed, 5 internal.
     """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return the process's exit code. Every error is one sentence on stderr."""
+    """Run one command and return the process's exit code. Every error is one sentence on stderr.
+
+    A command line without a command gets the help there.
+    """
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = arguments[:1] == ["--debug"]
     try:
         result = cli.main(args=arguments, prog_name="harness", standalone_mode=False)
         sys.stdout.flush()
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message(), file=sys.stderr)
+        return EXIT_USAGE
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx else "harness"
         return _say(f"{error.format_message().rstrip('.')}; `{where} --help` shows how it is meant.", EXIT_USAGE)

@@ -85,7 +85,6 @@ def test_every_command_that_reads_speaks_json(name: str) -> None:
         ["runs", "--nope"],
         ["sql"],
         ["sql", "x", "--format", "xml"],
-        [],
     ],
 )
 def test_a_wrong_command_line_is_one_sentence_and_3(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,6 +92,28 @@ def test_a_wrong_command_line_is_one_sentence_and_3(words: list[str], capsys: py
     error = capsys.readouterr().err
     assert code == 3
     assert error.count("\n") == 1 and error.startswith("harness: ")
+
+
+def test_without_a_command_the_help_is_shown_line_by_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the help that --help prints; it is no answer, so it is on stderr, with the code of wrong usage."""
+
+    @click.group()
+    def group() -> None:
+        """Does nothing by itself."""
+
+    @group.command()
+    def inner() -> None: ...
+
+    monkeypatch.setitem(cli.cli.commands, "group", group)
+    for words in ([], ["group"]):
+        assert cli.main([*words, "--help"]) == 0
+        asked = capsys.readouterr()
+        assert cli.main(words) == 3
+        found = capsys.readouterr()
+        assert (found.out, found.err) == ("", asked.out)
+        assert found.err.count("\n") > 5
 
 
 @pytest.mark.parametrize(
