@@ -73,9 +73,7 @@ def _judgements(execution: Json) -> Iterator[str]:
     lost = {entry["backend"] for entry in execution.get("backend_errors") or []}
     survivors = [_result(result) for result in execution.get("results") or [] if result["backend"] not in lost]
     for judged in execution.get("thresholds") or []:
-        try:
-            threshold = parse_threshold(judged["expr"])
-        except PlanError:
+        if (threshold := _parsed(judged["expr"])) is None:
             continue
         if judged.get("scope") not in (None, threshold.scope):
             yield f"threshold {threshold.expr} is not of scope {judged['scope']}"
@@ -108,7 +106,7 @@ def _result(result: Json) -> BackendResult:
 
 def _plan(execution: Json, stated: Stated) -> Iterator[str]:
     """The share table is graded; the report and plan.yaml say what was to be sent as well."""
-    judged, planned = (Counter(one.strip() for one in texts) for texts in (_exprs(execution), stated.plan.thresholds))
+    judged, planned = Counter(_exprs(execution)), Counter(stated.plan.thresholds)
     for expr in (judged - planned) if planned else ():
         yield f"the report judges {judged[expr]} threshold(s) {expr}, plan.yaml states {planned[expr]}"
     share = stated.shares.get(execution["label"])
@@ -126,7 +124,16 @@ def _plan(execution: Json, stated: Stated) -> Iterator[str]:
 
 
 def _exprs(execution: Json) -> list[str]:
-    return [judged["expr"] for judged in execution.get("thresholds") or []]
+    """Thresholds in the form of a plan's; those that another load generator has of its own are in no plan."""
+    exprs = [judged["expr"].strip() for judged in execution.get("thresholds") or []]
+    return [expr for expr in exprs if _parsed(expr)]
+
+
+def _parsed(expr: str) -> Threshold | None:
+    try:
+        return parse_threshold(expr)
+    except PlanError:
+        return None
 
 
 def _twins(execution: Json, stated: Stated) -> Iterator[str]:

@@ -74,7 +74,7 @@ def read_shares(path: Path) -> list[Share]:
         if len(fields) < 2 or not fields[0] or not DIGITS.fullmatch(fields[1]):
             raise EvidenceError(f"{path.name}:{number} is not 'name TAB requests per second TAB url'")
         if any(share.target == fields[0] for share in shares):
-            raise EvidenceError(f"{path.name}:{number} lists target {fields[0]!r} a second time")
+            raise EvidenceError(f"{path.name}:{number} lists target {fields[0][:80]!r} a second time")
         shares.append(Share(fields[0], int(fields[1]), fields[2] if len(fields) > 2 else None))
     if not shares:
         raise EvidenceError(f"{path.name} names no target, so nothing was planned that could pass")
@@ -98,7 +98,7 @@ def read_engines(path: Path) -> list[Engine]:
         if len(fields) < 2 or not fields[0] or not fields[1]:
             raise EvidenceError(f"{path.name}:{number} is not 'address TAB node TAB engine'")
         if any(engine.ip == fields[0] for engine in engines):
-            raise EvidenceError(f"{path.name}:{number} lists address {fields[0]} a second time")
+            raise EvidenceError(f"{path.name}:{number} lists address {fields[0][:80]!r} a second time")
         engines.append(Engine(fields[0], fields[1], fields[2] if len(fields) > 2 else None))
     return engines
 

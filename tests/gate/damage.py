@@ -10,8 +10,17 @@ from hypothesis import strategies as st
 
 from tests.gate.clean_run import DURATION_S, clean_run
 
-Files = dict[str, bytes]
 CLEAN = clean_run()
+
+
+class Files(dict[str, bytes]):
+    """A run's files; shown by what is not as in the clean run."""
+
+    def __repr__(self) -> str:
+        changed = {name: content for name, content in self.items() if CLEAN.get(name) != content}
+        return f"Files(absent: {sorted(CLEAN.keys() - self.keys())}, changed: {changed})"
+
+
 REPORT = json.loads(CLEAN["report.json"])
 EXECUTION, RESULT = REPORT["executions"][0], REPORT["executions"][0]["results"][0]
 KNOWN = sorted(
@@ -104,7 +113,7 @@ NEAR_LINES = st.one_of(
 @st.composite
 def damaged_runs(draw: st.DrawFn) -> Files:
     """The clean run with other content in some of its files, or without some."""
-    files = dict(CLEAN)
+    files = Files(CLEAN)
     for name in draw(st.lists(st.sampled_from(sorted(files)), min_size=1, max_size=3, unique=True)):
         damage = draw(st.integers(0, 11))
         if damage == 0:
@@ -122,11 +131,12 @@ def damaged_runs(draw: st.DrawFn) -> Files:
 @st.composite
 def falsified_runs(draw: st.DrawFn) -> Files:
     """One thing that the verdict rests on says something else; with or without the stream, which says it too."""
-    files = dict(CLEAN)
+    files = Files(CLEAN)
     if draw(st.booleans()):
         del files["results.jsonl"]
     name, content = draw(st.one_of(falsified_reports(), falsified_tables()))
-    return files | {name: content}
+    files[name] = content
+    return files
 
 
 WEIGHED = ("label", "rate", "duration_ms", "elapsed_ms", "started_at", "pass", "backends", "thresholds", "results")
