@@ -28,12 +28,12 @@ NEXT_STEP: dict[str, str] = {
     "unplanned_target": "The report holds a target outside the plan: report and share table are of two runs.",
     "undispatched_backend": "A result came from an address that was not dispatched: report and log are of two runs.",
     "silent_backend": "A node took the load and returned nothing, unlisted: the report may be cut off.",
-    "report_failed": "The driver says FAIL and no rule says why: read its reasons in sortie.log.",
+    "report_failed": "The driver says FAIL and no rule says why, or two files disagree: read the detail and sortie.log.",
     "log_skips": "The driver's log says that something was skipped: read the SKIP lines of sortie.log.",
     "no_results": "The execution ended without one result: read sortie.log and the engines' logs.",
     "bad_counters": "A counter is not a whole number: the report was changed or its producer is broken.",
     "driver_late": "The engine itself sent late: free CPU on its machine or lower rate=, then repeat the run.",
-    "churn_incomplete": "Not every planned roll happened: read churn.log, repair the cause and repeat the run.",
+    "churn_incomplete": "What was rolled is not what was planned: read churn.log, repair the cause and repeat the run.",
 }
 
 
