@@ -189,6 +189,8 @@ class _Execution:
                 row["bad_counters"] = one_line(f"{name} is {raw!r}")[:200]
             self.rows.counters.append({**place, "counter": text(name), "value": number})
         for name, raw in (self.object(result, "statistics") or {}).items():
+            if raw is None:
+                continue
             if not isinstance(raw, dict):
                 raise self.refuse(f"statistic {one_line(name)} is no object")
             numbers = {key: finite(raw.get(key)) for key in STATISTIC_NUMBERS}
