@@ -28,7 +28,7 @@ NEXT_STEP: dict[str, str] = {
     "unplanned_target": "The report holds a target outside the plan: report and share table are of two runs.",
     "undispatched_backend": "A result came from an address that was not dispatched: report and log are of two runs.",
     "silent_backend": "A node took the load and returned nothing, unlisted: the report may be cut off.",
-    "report_failed": "The driver says FAIL and no rule says why, or two files disagree: read the detail and sortie.log.",
+    "report_failed": "The driver says FAIL and nothing says why, or two files disagree: read its detail, sortie.log.",
     "log_skips": "The driver's log says that something was skipped: read the SKIP lines of sortie.log.",
     "no_results": "The execution ended without one result: read sortie.log and the engines' logs.",
     "bad_counters": "A counter is not a whole number: the report was changed or its producer is broken.",
