@@ -23,7 +23,11 @@ file_option = click.Path(path_type=Path)
 @click.argument("run", required=False)
 @click.option("--all", "every_run", is_flag=True, help="Grade every run in the runs folder, one line each.")
 @click.option("--per-node", is_flag=True, help="A line for every node of every target too.")
-@click.option("--stream", is_flag=True, help="Grade the results stream, where a run did not live to write its report.")
+@click.option(
+    "--stream",
+    is_flag=True,
+    help="Grade the results stream of a run that has no report; later gradings then do so too.",
+)
 @click.option(
     "--junit", "junit_file", type=file_option, help="Write the verdict as JUnit XML, a case per target × node."
 )
@@ -74,7 +78,11 @@ def gate(
     from harness.ci.publish import publish
     from harness.stages.gate import beside
 
-    verdict, tables_sha256 = _grade(folder, stream=stream)
+    if stream and (folder.evidence / "report.json").exists():
+        raise UsageError(
+            f"run {run} has a report.json and is graded by it, whole or damaged: leave out --stream", run=run
+        )
+    verdict, tables_sha256 = _grade(folder, stream=stream or None)
     lines = beside(folder)
     troubles = publish(
         verdict, junit_file=junit_file, markdown_file=markdown_file, tables_sha256=tables_sha256, beside=lines
@@ -85,7 +93,7 @@ def gate(
     return verdict.exit_code
 
 
-def _grade(folder: RunFolder, *, stream: bool) -> tuple[Verdict, str | None]:
+def _grade(folder: RunFolder, *, stream: bool | None) -> tuple[Verdict, str | None]:
     """The verdict, and the digest of the tables' index. A run without tables that can be made is refused, unstored."""
     from harness.files import sha256_file
     from harness.gate.saved import grade_run

@@ -54,6 +54,7 @@ def compose(gates: list[Gate], rows: Iterable[Row], summary: Summary, gate_sha25
         skipped_lines=run["skipped_lines"],
         send_delay_limit_ms=run["max_send_delay_ms"],
         not_measured=tuple(summary.uncounted),
+        rules=tuple(gate.rule for gate in gates),
         gate_sha256=gate_sha256,
     )
 

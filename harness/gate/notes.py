@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 
 from harness.gate.summary import Summary
 from harness.gate.text import ms
 from harness.gate.verdict import NodeResult, TargetResult
 
-CELLS_NAMED = 8
+NAMED = 8  # places that one note names
 
 
 def notes(summary: Summary, targets: tuple[TargetResult, ...]) -> Iterator[str]:
@@ -20,14 +21,24 @@ def notes(summary: Summary, targets: tuple[TargetResult, ...]) -> Iterator[str]:
         yield "the sortie log has no summary line, so it does not say whether something was not run"
     if differ := [str(target["target"]) for target in summary.targets if target["totals_differ"]]:
         yield f"totals of the report are not the sum of its results: {', '.join(differ)}"
+    yield from _contradictions(summary, targets)
     yield from _send_delay(summary)
     if summary.uncounted:
         yield f"not counted by the producer of this report, and so not measured: {', '.join(summary.uncounted)}"
     graded = [target for target in targets if target.state == "graded"]
+    yield from _unruled(graded)
     yield from _zeros(graded)
     yield from _range(graded, run["floor_pct"])
     yield from _accounting(graded)
-    yield from _unruled(graded)
+
+
+def _contradictions(summary: Summary, targets: tuple[TargetResult, ...]) -> Iterator[str]:
+    """Where a finding already says that something is wrong, that two files disagree may be why."""
+    for record, target in zip(summary.targets, targets, strict=True):
+        if record["contradiction"] and all(finding.rule != "report_failed" for finding in target.findings):
+            yield f"the evidence contradicts itself about {target.target}: {record['contradiction']}"
+    if summary.run["contradiction"] and any(target.findings for target in targets):
+        yield f"the evidence contradicts itself: {summary.run['contradiction']}"
 
 
 def _send_delay(summary: Summary) -> Iterator[str]:
@@ -46,22 +57,33 @@ def _send_delay(summary: Summary) -> Iterator[str]:
 
 
 def _zeros(targets: list[TargetResult]) -> Iterator[str]:
-    """The rule of three beside every zero, for targets as a whole and for the single node."""
-    whole = {target.target: (target.sent, target.zero_below) for target in targets}
-    cells = {
-        f"{target.target}/{node.node}": (node.sent, node.zero_below) for target in targets for node in target.nodes
-    }
-    for unit, found in (("target", whole), ("node of a target", cells)):
-        groups: dict[str, list[tuple[str, int]]] = {}
-        for name, (sent, below) in found.items():
-            if below is not None and sent is not None:
-                groups.setdefault(f"{below:.1e}".replace("e-0", "e-"), []).append((name, sent))
-        if groups:
-            words = [
-                f"0 of {_span(sent for _, sent in members)} below {below} ({_few([name for name, _ in members])})"
-                for below, members in groups.items()
-            ]
-            yield f"what no failure proves, with 95 % confidence, per {unit}: {'; '.join(words)}"
+    """The rule of three beside every zero: for each target, and for the single node that proves least."""
+    groups: dict[str, list[tuple[str, int]]] = {}
+    for target in targets:
+        if target.sent and target.zero_below is not None:
+            groups.setdefault(rounded_up(target.zero_below), []).append((target.target, target.sent))
+    cells = [
+        (node.sent, f"{t.target}/{node.node}") for t in targets for node in t.nodes if node.sent and node.zero_below
+    ]
+    words = [
+        f"below {below} with 95 % confidence for {_few([name for name, _ in members])} "
+        f"(0 of {_span(sent for _, sent in members)})"
+        for below, members in groups.items()
+    ]
+    if cells:
+        sent, where = min(cells)
+        words.append(f"below {rounded_up(3 / sent)} for the node that was sent least (0 of {sent:,}, {where})")
+    if words:
+        yield f"what no failure says of the failure rate: {', '.join(words)}"
+
+
+def rounded_up(value: float) -> str:
+    """Two digits, never below ``value``: a bound must not promise more than it proves."""
+    exponent = math.floor(math.log10(value))
+    digits = math.ceil(value / 10.0 ** (exponent - 1) - 1e-9)
+    if digits == 100:
+        digits, exponent = 10, exponent + 1
+    return f"{digits / 10:.1f}e{exponent}"
 
 
 def _range(targets: list[TargetResult], floor_pct: int) -> Iterator[str]:
@@ -73,7 +95,7 @@ def _range(targets: list[TargetResult], floor_pct: int) -> Iterator[str]:
             allowed.setdefault((missing, planned), []).append(target.target)
     words = [f"{missing:,} of {planned:,} ({_few(names)})" for (missing, planned), names in allowed.items()]
     if words:
-        yield f"the count range of {floor_pct} to {200 - floor_pct} % lets go missing, per node: {'; '.join(words)}"
+        yield f"missing on a node and still within {floor_pct} to {200 - floor_pct} % of its plan: {', '.join(words)}"
 
 
 def _accounting(targets: list[TargetResult]) -> Iterator[str]:
@@ -82,11 +104,13 @@ def _accounting(targets: list[TargetResult]) -> Iterator[str]:
     told = [(name, node) for name, node in answered if node.released is not None]
     if told:
         off = [f"{name}/{node.node} {_gap(node)}" for name, node in told if node.unaccounted]
-        held = f"every request released has one outcome on {len(told) - len(off)} of {len(told)} backends"
+        held = f"one outcome for every request that was released, on {len(told) - len(off)} of {len(told)} backends"
         yield f"accounting: {held}{f'; not on {_few(off)}' if off else ''}"
     elif short := [node.planned - node.outcomes for _, node in answered if node.planned and node.outcomes is not None]:
-        span = f"{min(short):,}" if min(short) == max(short) else f"{min(short):,} to {max(short):,}"
-        yield f"accounting: released requests are not told; planned less outcomes is {span} per backend"
+        yield (
+            "accounting: this report does not say how many requests were released; "
+            f"outcomes short of the plan, per backend: {_span(short)}"
+        )
 
 
 def _gap(node: NodeResult) -> str:
@@ -114,5 +138,5 @@ def _span(numbers: Iterable[int]) -> str:
 
 def _few(names: list[str]) -> str:
     """All names, or the first ones and how many more there are."""
-    more = len(names) - CELLS_NAMED
-    return ", ".join(names[:CELLS_NAMED]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -55,7 +55,7 @@ WHERE targets_planned = targets
 ORDER BY run
 """
 VERDICTS = frozenset({"PASS", "FAIL", "SKIP", "UNMEASURED"})
-ORDER = ("target_no", "class", "place", "item")
+ORDER = ("run", "target_no", "class", "place", "item")
 TOGETHER = 128  # runs whose tables are in memory at once
 LEAN = ("SET threads = 1", "PRAGMA disable_optimizer")
 """For a single run: on so few rows, planning a query well and on two threads takes longer than running it."""
@@ -176,35 +176,64 @@ def run_gates(connection: DuckDBPyConnection, gates: Iterable[Gate], *, of_inter
     """Every row of every gate, in order. A row without a verdict becomes a FAIL: unknown never passes in silence.
 
     With ``of_interest`` only the rows that a verdict is made of: what failed, what is unknown, what was not measured
-    where the gate does not call that a mere note.
+    where the gate does not call that a mere note. Raises HarnessError for a gate that looks at fewer items than were
+    planned: what it leaves out would hold by it.
     """
+    planned = _planned_items(connection)
     rows: list[Row] = []
     for gate in gates:
         if "findings" in gate.needs:
             _tell_findings(connection, rows)
-        rows += _rows(connection, gate, of_interest=of_interest)
+        rows += _rows(connection, gate, planned, of_interest=of_interest)
     return rows
 
 
-def _rows(connection: DuckDBPyConnection, gate: Gate, *, of_interest: bool) -> Iterator[Row]:
-    cursor = _execute(connection, _narrowed(gate) if of_interest else f"FROM (\n{gate.sql}\n)", gate.path)
-    names = [column[0] for column in cursor.description or ()]
-    order = [names.index(name) for name in ORDER if name in names]
-    found = cursor.fetchall()
-    found.sort(key=lambda values: [(values[index] is None, values[index] or 0) for index in order])
-    names = ["failure_class" if name == "class" else name for name in names]
-    for values in found:
-        row: dict[str, Any] = dict(zip(names, values, strict=True))
+def _planned_items(connection: DuckDBPyConnection) -> dict[str, dict[str, int]]:
+    """Run → kind of item → how many of these its plan holds at least."""
+    names = [*KINDS]
+    found = connection.execute(f"SELECT run, {', '.join(KINDS.values())} FROM runs").fetchall()  # noqa: S608 - our own
+    return {run: dict(zip(names, counts, strict=True)) for run, *counts in found}
+
+
+KINDS = {
+    "run": "1",
+    "target": "targets_planned",
+    "cell": "targets_planned * nodes_listed",
+    "cell × class": "targets_planned * nodes_listed",
+    "target × threshold": "targets_planned * limits_planned",
+    "roll": "rolls_planned",
+}
+"""What one row of a gate may be, and how many of these a run's plan holds at least."""
+
+
+def _rows(
+    connection: DuckDBPyConnection, gate: Gate, planned: Mapping[str, Mapping[str, int]], *, of_interest: bool
+) -> Iterator[Row]:
+    dull = [] if not of_interest else ["PASS", "SKIP"] + (["UNMEASURED"] if gate.unmeasured == "note" else [])
+    words = ", ".join(f"'{word}'" for word in ["", *dull])
+    sql = (
+        "SELECT run, count(*), list(looked_at) FILTER (verdict IS NULL OR verdict NOT IN "  # noqa: S608 - our own
+        f"({words})) FROM (\n{gate.sql}\n) AS looked_at GROUP BY run ORDER BY run"
+    )
+    counts: dict[str, int] = {}
+    found: list[dict[str, Any]] = []
+    for run, count, items in _execute(connection, sql, gate.path).fetchall():
+        counts[run] = count
+        found += items or ()
+    for run, kinds in planned.items():
+        least = sum(kinds[item] for item in gate.items)
+        if counts.get(run, 0) < least:
+            raise HarnessError(
+                f"{gate.path.name} looks at {counts.get(run, 0)} items, and run {run} has at least {least} planned: "
+                "a rule that leaves items out cannot hold; put its file back as it was"
+            )
+    found.sort(key=lambda item: [(item.get(name) is None, item.get(name) or 0) for name in ORDER])
+    for item in found:
+        row = {"failure_class" if name == "class" else name: value for name, value in item.items()}
         if row["verdict"] not in VERDICTS:
             lead = f"{gate.rule} cannot be judged: a value is unknown"
             row |= {"verdict": "FAIL", "cause": "evidence", "lead": lead, "part": None, "tail": None}
         yield Row(rule=gate.rule, **row)
-
-
-def _narrowed(gate: Gate) -> str:
-    dull = ["PASS", "SKIP", "UNMEASURED"] if gate.unmeasured == "note" else ["PASS", "SKIP"]
-    words = ", ".join(f"'{word}'" for word in dull)
-    return f"FROM (\n{gate.sql}\n) WHERE verdict IS NULL OR verdict NOT IN ({words})"
 
 
 def _execute(connection: DuckDBPyConnection, sql: str, path: Path) -> DuckDBPyConnection:

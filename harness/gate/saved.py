@@ -125,7 +125,7 @@ def _index(folder: RunFolder) -> dict[str, Any]:
         return {key: index[key] for key in ("run", "refused", "tables", "sums_sha256")}
     except (OSError, ValueError, KeyError, TypeError):
         raise EvidenceError(
-            f"run {folder.run} has no tables to grade; `./doit tables:{folder.run}` makes them from its evidence",
+            f"run {folder.run} has no tables to grade; `harness gate {folder.run}` makes them from its evidence",
             run=folder.run,
         ) from None
 
@@ -156,8 +156,7 @@ def check_run(folder: RunFolder, run: Any, source: str) -> None:
     """Raise EvidenceError unless ``run``, as ``source`` names it, is the run of this folder."""
     if run != folder.run:
         raise EvidenceError(
-            f"{source} is of run {ascii(run)[:80]}, and the folder of run {folder.run!r}; "
-            f"`./doit tables:{folder.run}` makes the tables from the evidence that is here",
+            f"{source} is of run {ascii(run)[:80]}, and the folder of run {folder.run!r}; {_again(folder)}",
             run=folder.run,
         )
 
@@ -166,7 +165,7 @@ def check_evidence(folder: RunFolder, sums_sha256: Any) -> None:
     """Raise EvidenceError when the evidence is gone, was changed, or is not what the tables were made from."""
     if not verify_sums(folder.evidence) or sha256_file(folder.sums) != sums_sha256:
         raise EvidenceError(
-            f"the tables were not made from what stands in evidence now; `./doit tables:{folder.run}` makes them again",
+            f"the tables were not made from what stands in evidence now; {_again(folder)}",
             run=folder.run,
         )
 
@@ -183,9 +182,14 @@ def check_tables(folder: RunFolder, tables: Any) -> dict[str, Path]:
         made = made if isinstance(made, dict) else {}
         if not path.is_file() or sha256_file(path) != made.get("sha256"):
             raise EvidenceError(
-                f"{path.name} is not what was made from the evidence; `./doit tables:{folder.run}` makes it again",
+                f"{path.name} is not what was made from the evidence; {_again(folder)}",
                 run=folder.run,
             )
         if made.get("rows") != 0:
             files[name] = path
     return files
+
+
+def _again(folder: RunFolder) -> str:
+    """How tables are made again, wherever the runs folder is."""
+    return f"remove {folder.tables}, and `harness gate {folder.run}` makes them from the evidence"

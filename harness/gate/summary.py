@@ -56,7 +56,7 @@ def read_summaries(connection: DuckDBPyConnection) -> dict[str, Summary]:
         runs[record.pop("run")].lost.append(LostBackend(**record))
     for record in _records(connection, "windows"):
         run = record.pop("run")
-        runs[run].window = Window(**record) if record["dispatched"] else None
+        runs[run].window = Window(**record) if record["dispatched"] or record["engines_started_first"] else None
     for record in _records(connection, "uncounted"):
         runs[record["run"]].uncounted = record["counters"]
     return runs

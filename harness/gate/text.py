@@ -28,7 +28,7 @@ def _lines(verdict: Verdict, per_node: bool) -> Iterator[str]:
         engines = ""
         if window.engines_started_first:
             engines = f" engines_started={window.engines_started_first}..{window.engines_started_last}"
-        yield f"WINDOW  dispatched={window.dispatched} ended={window.ended or '?'}{engines}"
+        yield f"WINDOW  dispatched={window.dispatched or '?'} ended={window.ended or '?'}{engines}"
     for note in verdict.notes:
         yield f"NOTE  {note}"
     yield _verdict(verdict)
@@ -43,6 +43,8 @@ def _target(target: TargetResult, backends: int) -> str:
     line += f"  rate={rate}/{target.share_rps * backends}rps"
     if target.http_2xx is not None:
         line += f" http_2xx={target.http_2xx}/{'?' if target.planned is None else target.planned}"
+    elif target.sent is not None:
+        line += f" requests={target.sent}/{'?' if target.planned is None else target.planned}"
     line += f" backends={target.survivors}/{backends}  "
     line += "failures=none" if target.word == PASS else f"-- {reason}"
     if target.p50_ns is not None and target.p99_ns is not None:
@@ -70,25 +72,34 @@ def _nodes(target: TargetResult) -> Iterator[str]:
     for node in target.nodes:
         if node.state == "refused":
             yield f"NODE  {target.target}  {node.node}  REFUSED the start: {node.error or 'no error given'}"
+    for node in target.nodes:
+        if node.state in ("silent", "not dispatched"):
+            said = "dispatched, returned nothing" if node.state == "silent" else "not dispatched"
+            yield f"NODE  {target.target}  {node.node}  {said}"
 
 
 def _node(target: TargetResult, node: NodeResult) -> str:
     count = "?" if node.http_2xx is None else node.http_2xx
     rate = "?" if node.rate_rps is None else brief(node.rate_rps)
     line = f"NODE  {target.target}  {node.node}  http_2xx={count}/{node.planned} rate={rate}/{target.share_rps}rps"
+    if node.http_2xx is None and node.sent is not None:
+        line += f" requests={node.sent}"
     if node.started_at:
         line += f" started={node.started_at}"
     if node.p50_ns is not None and node.p99_ns is not None:
         line += f" p50={ms(node.p50_ns)} p99={ms(node.p99_ns)} max={ms(node.max_ns)}"
-    failures = " ".join(f"{name}={value}" for name, value in sorted((node.failures or {}).items()))
-    return f"{line} failures{' ' + failures if failures else '=none'}{' LOST' if node.state == 'lost' else ''}"
+    moved = " ".join(f"{name}={value}" for name, value in sorted((node.failures or {}).items()))
+    none = "failures=none of those counted" if node.unmeasured else "failures=none"
+    return f"{line} {f'failures {moved}' if moved else none}{' LOST' if node.state == 'lost' else ''}"
 
 
 def _verdict(verdict: Verdict) -> str:
     counts = " ".join(f"{name}={value}" for name, value in verdict.counts.items())
     passed = {True: "true", False: "false", None: "absent"}[verdict.report_pass]
     line = f"VERDICT {verdict.word} {counts} report_pass={passed}"
-    return f"{line} source=stream skipped_lines={verdict.skipped_lines}" if verdict.source == "stream" else line
+    if verdict.source == "stream":
+        line += f" source=stream skipped_lines={verdict.skipped_lines}"
+    return f"{line} unproven={verdict.unproven}" if verdict.unproven else line
 
 
 def brief(number: float) -> str:

@@ -162,9 +162,9 @@ class LostBackend:
 
 @dataclass(frozen=True)
 class Window:
-    """When the load was, from the report's own times (``…Z``, three decimals)."""
+    """When the load was, from the report's own times (``…Z``, three decimals); a driver's, where there was one."""
 
-    dispatched: str
+    dispatched: str | None
     ended: str | None
     engines_started_first: str | None
     engines_started_last: str | None
@@ -194,6 +194,7 @@ class Verdict:
     skipped_lines: int = 0
     send_delay_limit_ms: float | None = None
     not_measured: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
     gate_sha256: str = ""
 
     @classmethod
@@ -207,6 +208,11 @@ class Verdict:
     def exit_code(self) -> int:
         """0 PASS, 1 FAIL, 2 REFUSED or UNPROVEN."""
         return {PASS: EXIT_PASS, FAIL: EXIT_FAIL}.get(self.word, EXIT_REFUSED)
+
+    @property
+    def unproven(self) -> int:
+        """Targets without a finding on which something was not measured that a rule needs."""
+        return sum(target.word == UNPROVEN for target in self.targets)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -245,5 +251,7 @@ class Verdict:
             "report_pass": self.report_pass,
             "send_delay_limit_ms": self.send_delay_limit_ms,
             "not_measured": list(self.not_measured),
+            "unproven": self.unproven,
+            "rules": list(self.rules),
             "gate_sha256": self.gate_sha256,
         }

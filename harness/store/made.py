@@ -16,18 +16,20 @@ Seal = Callable[[RunFolder], None]
 that have receipts; it is asked for by name, so that tables are never made of evidence that nobody looked at."""
 
 
-def make_tables(folder: RunFolder, *, seal: Seal, stream: bool = False) -> dict[str, Any]:
+def make_tables(folder: RunFolder, *, seal: Seal, stream: bool | None = None) -> dict[str, Any]:
     """Build the tables and their index, and return the index.
 
     ``{"schema": 1, "run", "stream", "schema_version", "refused": sentence or None, "sums_sha256", "tables": name →
     {"rows", "sha256"}}``. Evidence that cannot be read makes no table and is recorded as refused: the gate says why.
-    Raises EvidenceError for a run that was never saved whole (nothing is recorded), OSError when the disk is full.
+    ``stream``: of the results stream, for a run that has no report; None: of it where the tables that are there are,
+    for who asked for it once has said so of this run. Raises EvidenceError for a run that was never saved whole
+    (nothing is recorded), OSError when the disk is full.
     """
     with alone(folder.root):
-        return _make(folder, seal, stream)
+        return _make(folder, seal, _asked(folder, stream))
 
 
-def ensure_tables(folder: RunFolder, *, seal: Seal, stream: bool = False) -> dict[str, Any] | None:
+def ensure_tables(folder: RunFolder, *, seal: Seal, stream: bool | None = None) -> dict[str, Any] | None:
     """``make_tables`` where there is no index, or one of another source or of other schemas.
 
     What was changed or damaged is not made again in silence: it stays for the grading to refuse. Returns the index,
@@ -38,7 +40,7 @@ def ensure_tables(folder: RunFolder, *, seal: Seal, stream: bool = False) -> dic
     with alone(folder.root):  # another process may have made them meanwhile
         if folder.tables_index.exists() and not _is_other(index := read_index(folder), stream):
             return index
-        return _make(folder, seal, stream)
+        return _make(folder, seal, _asked(folder, stream))
 
 
 def read_index(folder: RunFolder) -> dict[str, Any] | None:
@@ -50,8 +52,14 @@ def read_index(folder: RunFolder) -> dict[str, Any] | None:
     return index if isinstance(index, dict) else None
 
 
-def _is_other(index: dict[str, Any] | None, stream: bool) -> bool:
-    return index is not None and (index.get("stream", False), index.get("schema_version")) != (stream, SCHEMA_VERSION)
+def _asked(folder: RunFolder, stream: bool | None) -> bool:
+    return stream if stream is not None else (read_index(folder) or {}).get("stream") is True
+
+
+def _is_other(index: dict[str, Any] | None, stream: bool | None) -> bool:
+    if index is None:
+        return False
+    return stream not in (None, index.get("stream", False)) or index.get("schema_version") != SCHEMA_VERSION
 
 
 def _make(folder: RunFolder, seal: Seal, stream: bool) -> dict[str, Any]:

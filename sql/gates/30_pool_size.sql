@@ -21,7 +21,12 @@ SELECT
     ) AS verdict,
     dispatched AS count,
     'plan' AS cause,
-    'backends ' || dispatched || '/' || backends || coalesce(' (not dispatched: ' || absent.nodes || ')', '') AS lead
+    'backends ' || dispatched || '/' || backends || coalesce(' (not dispatched: ' || absent.nodes || ')', '')
+        || CASE
+            WHEN nodes_listed NOT IN (0, backends)
+                THEN ' (engines.tsv lists ' || nodes_listed || ', run.env says BACKENDS=' || backends || ')'
+            ELSE ''
+        END AS lead
 FROM target_states
 JOIN runs USING (run)
 LEFT JOIN absent USING (run, target_no)

@@ -1,2 +1,5 @@
 -- asks: What is printed beside each target's verdict?
-SELECT * FROM target_summary ORDER BY run, target_no
+SELECT target_summary.*, contradiction
+FROM target_summary
+JOIN target_states USING (run, target_no)
+ORDER BY run, target_no

@@ -33,6 +33,7 @@ can AS (
         run,
         bool_or(counted) FILTER (counter = 'benchmark.http_2xx') AS counts_2xx,
         bool_or(counted) FILTER (is_not_sent(counter)) AS counts_not_sent,
+        min(metric(counter)) FILTER (is_not_sent(counter)) AS names_not_sent,
         bool_or(counted) FILTER (counter = 'benchmark.http_inflight_lost') AS counts_in_flight
     FROM capabilities
     GROUP BY run
@@ -68,7 +69,7 @@ SELECT
     CASE WHEN has_2xx THEN http_2xx WHEN readable AND counts_2xx THEN 0 END::BIGINT AS http_2xx,
     CASE WHEN sent IS NOT NULL THEN sent WHEN readable THEN 0 END::BIGINT AS sent,
     CASE WHEN has_not_sent THEN not_sent WHEN readable AND counts_not_sent THEN 0 END::BIGINT AS not_sent,
-    coalesce(not_sent_class, 'pool_overflow') AS not_sent_class,
+    coalesce(not_sent_class, names_not_sent, 'pool_overflow') AS not_sent_class,
     CASE WHEN has_in_flight THEN in_flight WHEN readable AND counts_in_flight THEN 0 END::BIGINT AS in_flight,
     p50_ns,
     p99_ns,

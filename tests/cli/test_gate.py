@@ -139,3 +139,21 @@ def test_the_history_grades_nothing_and_exits_by_the_newest(runs: Path, capsys: 
 def test_the_history_takes_no_option_of_a_grading(other: str, runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, output, error = say(capsys, "clean", "--history", other)
     assert (code, output) == (3, "") and "--history grades nothing" in error
+
+
+def test_who_asked_for_the_stream_once_has_said_so_of_this_run(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its verdict is not lost by the next plain grading, which says what it graded."""
+    first = say(capsys, "torn-stream", "--stream")
+    assert first[0] == 1 and "source=stream" in first[1]
+    assert say(capsys, "torn-stream") == first
+
+
+def test_the_stream_is_no_way_round_a_report(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Usage, damaged or not: nothing is stored, and the tables that are there stay."""
+    say(capsys, "clean")
+    folder = RunFolder(runs / "clean")
+    before = (len(stored(folder.verdicts)), sorted(folder.tables.iterdir()))
+    for run in ("clean", "damaged-report"):
+        code, output, error = say(capsys, run, "--stream")
+        assert (code, output, error.count("\n")) == (3, "", 1) and "leave out --stream" in error
+    assert (len(stored(folder.verdicts)), sorted(folder.tables.iterdir())) == before

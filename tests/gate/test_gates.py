@@ -181,3 +181,27 @@ def test_views_build_on_each_other_in_file_order() -> None:
         "cells",
         "target_summary",
     ]
+
+
+@pytest.mark.parametrize("planned", ["cell", "target", "run", "target × threshold"])
+def test_a_rule_that_leaves_items_out_is_our_fault_and_no_pass(
+    planned: str, tables_of: TablesOf, tmp_path: Path
+) -> None:
+    """A gate edited until it looks at nothing would hold for every run."""
+    header = f"-- gate: odd\n-- asserts: x.\n-- cause: mesh; y\n-- items: {planned}\n-- needs: runs\n"
+    sql = "SELECT run, 1 AS target_no, 'x' AS item, 'PASS' AS verdict FROM runs WHERE false"
+    connection = connect()
+    load_runs(connection, [files_in(tables_of("clean" if planned != "target × threshold" else "threshold-not-judged"))])
+    with pytest.raises(HarnessError, match=r"1_odd\.sql looks at 0 items"):
+        run_gates(connection, [parse_gate(header + sql, tmp_path / "1_odd.sql")])
+    connection.close()
+
+
+def test_the_native_module_is_duckdb_itself() -> None:
+    """What a grading imports is the package's own engine: same version, same connections, same errors."""
+    import duckdb
+
+    from harness.store.database import native
+
+    assert native().connect is duckdb.connect and native().Error is duckdb.Error
+    assert native().__version__ == duckdb.__version__
