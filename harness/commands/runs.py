@@ -17,6 +17,9 @@ from harness.history.inventory import list_runs
 def runs(runs_folder: Path, as_json: bool) -> None:
     """List the runs, newest first, with state and verdict.
 
+    A run is as new as it was created; one from elsewhere, which does not say that, as its load: by T_LOAD of its
+    run.env, else by the first start that its report names. Those that say neither come last.
+
     A run with a fault under "drill" had that fault put in on purpose: its verdict says nothing of the mesh.
 
     \b
@@ -30,6 +33,6 @@ def runs(runs_folder: Path, as_json: bool) -> None:
     elif not found:
         click.echo(f"There is no run in {runs_folder} yet; `./doit soak` makes one.")
     else:
-        columns = ("run", "kind", "fleet", "created", "state", "verdict", "drill", "reason")
-        lines = [(s.run, s.kind, s.fleet, s.created_at, s.state, s.verdict, s.drill, s.reason) for s in found]
+        columns = ("run", "kind", "fleet", "at", "state", "verdict", "drill", "reason")
+        lines = [(s.run, s.kind, s.fleet, s.at, s.state, s.verdict, s.drill, s.reason) for s in found]
         click.echo(text_table(columns, [[value or "-" for value in line] for line in lines]))

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from harness.errors import EvidenceError
-from harness.files import read_json
+from harness.files import read_json, utc_stamp
 from harness.processes import Identity, alive
-from harness.runs import RESERVED, RUN_ID, RunFolder
-from harness.store.readers import read_env
+from harness.runs import RunFolder, run_folders
+from harness.store.readers import moment, read_env
 
 DAMAGED = "DAMAGED"
+FIRST_START = re.compile(rb'\b(?:started_at|execution_start)"?:\s*"([0-9TZ:.+-]{20,40})"', re.IGNORECASE)
+LOOKED_AT_BYTES = 1 << 18  # of a report: its first execution stands at its beginning
+NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -20,9 +26,10 @@ class RunState:
     """One line of ``harness runs``.
 
     ``state`` is ``created`` (nothing was started), the fleet's own word (``starting``, ``ready``, ``stopped`` …),
-    ``loading``, ``load ended``, ``saved``, ``graded``, ``closed`` or ``unreadable``. ``verdict`` is ``DAMAGED`` where
-    the newest one is not what was stored; ``reason`` then says which. ``drill`` is the fault that was put in on
-    purpose, ``no`` where there was none. None is not known.
+    ``loading``, ``load ended``, ``saved``, ``graded``, ``closed`` or ``unreadable``. ``at`` is when it was created, or
+    when its load started where the first is not known. ``verdict`` is ``DAMAGED`` where the newest one is not what was
+    stored; ``reason`` then says which. ``drill`` is the fault that was put in on purpose, ``no`` where there was none.
+    None is not known.
     """
 
     run: str
@@ -30,6 +37,7 @@ class RunState:
     profile: str | None
     fleet: str | None
     created_at: str | None
+    at: str | None
     state: str
     verdict: str | None
     drill: str | None
@@ -41,27 +49,27 @@ class RunState:
 
 
 def list_runs(runs_folder: Path) -> list[RunState]:
-    """Every run in the folder, newest first. An absent folder holds none."""
-    if not runs_folder.is_dir():
-        return []
-    folders = [
-        RunFolder(entry)
-        for entry in runs_folder.iterdir()
-        if entry.is_dir() and RUN_ID.fullmatch(entry.name) and entry.name.lower() not in RESERVED
-    ]
-    return sorted((run_state(folder) for folder in folders), key=lambda s: (s.created_at or "", s.run), reverse=True)
+    """Every run in the folder, newest first by ``at``; those that do not say it come last. An absent folder holds none.
+
+    Files of the runs are read, and no table.
+    """
+    states = [run_state(folder) for folder in run_folders(runs_folder)]
+    return sorted(states, key=lambda state: (moment(state.at) or NEVER, state.run), reverse=True)
 
 
 def run_state(folder: RunFolder) -> RunState:
     """How far one run got, read from its files alone."""
-    about = _read(folder.run_json) or _adopted(folder)
+    env = _env(folder)
+    about = _read(folder.run_json) or {"profile": env.get("MODE"), "fleet": env.get("CTX")}
     verdict = newest_verdict(folder)
+    created_at = _text(about, "created_at")
     return RunState(
         run=folder.run,
         kind=_text(about, "kind"),
         profile=_text(about, "profile"),
         fleet=_text(about, "fleet"),
-        created_at=_text(about, "created_at"),
+        created_at=created_at,
+        at=created_at if moment(created_at) else _load_at(folder, env, verdict),
         state=_state(folder, graded=verdict is not None),
         verdict=_text(verdict, "verdict"),
         drill=drill_of(run_settings(folder)),
@@ -69,13 +77,36 @@ def run_state(folder: RunFolder) -> RunState:
     )
 
 
-def _adopted(folder: RunFolder) -> dict[str, Any]:
-    """What an adopted run says of itself where there is no run.json: its mode and where it ran, all else unknown."""
+def _env(folder: RunFolder) -> Mapping[str, str]:
+    """What the evidence says of itself; nothing where it does not say it."""
     try:
-        env = read_env(folder.evidence / "run.env")
+        return read_env(folder.evidence / "run.env")
     except EvidenceError:
         return {}
-    return {"profile": env.get("MODE"), "fleet": env.get("CTX")}
+
+
+def _load_at(folder: RunFolder, env: Mapping[str, str], verdict: dict[str, Any] | None) -> str | None:
+    """When the load started: as run.env has it, else as it was graded, else the first start in what was measured."""
+    if re.fullmatch(r"[1-9][0-9]{0,10}", env.get("T_LOAD", ""), re.ASCII):
+        return utc_stamp(int(env["T_LOAD"]))
+    window = (verdict or {}).get("window")
+    if isinstance(window, dict) and moment(dispatched := window.get("dispatched")):
+        return str(dispatched)
+    measured = [folder.evidence / "report.json", folder.evidence / "results.jsonl"]
+    for path in [*measured, *sorted(folder.evidence.glob("*@*"))[:1]]:
+        if (found := FIRST_START.search(_head(path))) and moment(text := found[1].decode()):
+            return text
+    return None
+
+
+def _head(path: Path) -> bytes:
+    if not path.is_file():  # a FIFO would be waited for
+        return b""
+    try:
+        with path.open("rb") as file:
+            return file.read(LOOKED_AT_BYTES)
+    except OSError:
+        return b""
 
 
 def run_settings(folder: RunFolder) -> dict[str, Any] | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
+from harness.gate.store import sealed
 from harness.history.database import ask, open_database, run_roots
 from harness.history.inventory import list_runs, newest_verdict, run_state
 from harness.runs import RunFolder
@@ -48,3 +50,55 @@ def test_a_run_that_was_never_graded_has_no_verdict(folder: RunFolder) -> None:
     shutil.rmtree(folder.verdicts)
     assert newest_verdict(folder) is None
     assert run_state(folder).verdict is None
+
+
+def evidence(runs: Path, run: str, env: str = "", **files: str) -> RunFolder:
+    """A run that was taken in from elsewhere, and never graded."""
+    folder = RunFolder(runs / run)
+    folder.evidence.mkdir(parents=True)
+    (folder.evidence / "run.env").write_text(f"RUN_TAG={run}\nBACKENDS=1\n{env}")
+    for name, text in files.items():
+        (folder.evidence / name.replace("_AT_", "@").replace("__", ".")).write_text(text)
+    return folder
+
+
+def test_runs_are_sorted_by_when_they_were_and_not_by_name(folder: RunFolder) -> None:
+    """created_at of quick-1 is 2026-10-08T10:14:52; names run the other way."""
+    runs = folder.root.parent
+    evidence(runs, "z-oldest", "T_LOAD=1700000000\n")
+    evidence(runs, "y-by-load", "T_LOAD=1791500000\n")  # 2026-10-08T22:53:20
+    started = '{"executions": [{"label": "mesh/a", "started_at": "%s"}]}'
+    evidence(runs, "a-by-report", report__json=started % "2026-10-09T01:00:00.123456789Z")
+    evidence(runs, "b-by-stream", results__jsonl='{"label": "mesh/a", "started_at": "2026-10-07T01:00:00Z"}\n')
+    nighthawk = 'results:\n  - name: global\n    execution_start: "2026-10-06T01:00:00Z"\n'
+    evidence(runs, "c-by-cell", cart_AT_node__yaml=nighthawk)
+    evidence(runs, "n-says-nothing", "T_LOAD=soon\n", report__json=started % "soon")
+    evidence(runs, "m-says-nothing", "T_LOAD=99999999999999\n")
+    graded = evidence(runs, "d-by-verdict")
+    graded.verdicts.mkdir()
+    path = graded.verdicts / "000001-20261008T101700000Z.json"
+    verdict = {"run": graded.run, "verdict": "FAIL", "window": {"dispatched": "2026-10-05T01:00:00.000Z"}}
+    path.write_text(sealed(verdict, path.name))
+    assert [(state.run, state.at and state.at[:10]) for state in list_runs(runs)] == [
+        ("a-by-report", "2026-10-09"),
+        ("y-by-load", "2026-10-08"),
+        ("quick-1", "2026-10-08"),
+        ("b-by-stream", "2026-10-07"),
+        ("c-by-cell", "2026-10-06"),
+        ("d-by-verdict", "2026-10-05"),
+        ("z-oldest", "2023-11-14"),
+        ("n-says-nothing", None),
+        ("m-says-nothing", None),
+    ]
+    assert {state.created_at for state in list_runs(runs)} == {None, "2026-10-08T10:14:52.100Z"}
+
+
+def test_listing_reads_no_table(folder: RunFolder) -> None:
+    """A thousand runs are listed without one Parquet file being opened."""
+    shutil.rmtree(folder.tables)
+    folder.tables.mkdir()
+    for path in ("runs", "executions"):
+        os.mkfifo(folder.tables / f"{path}.parquet")  # whoever opens it waits for ever
+    evidence(folder.root.parent, "held", "")
+    os.mkfifo(folder.root.parent / "held" / "evidence" / "report.json")
+    assert [state.run for state in list_runs(folder.root.parent)] == ["quick-1", "held"]
