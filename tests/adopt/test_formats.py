@@ -101,3 +101,20 @@ def test_a_result_file_that_is_none_leaves_the_run_s_name_free(
     path.write_bytes(whole)
     run = adopted(harness, results, "--runs", tmp_path / "runs", "--format", form)["run"]
     assert harness("gate", run, "--runs", tmp_path / "runs")[0] == 2  # UNPROVEN: not all is counted
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [("copy-of-a-node", "put each node's own result there"), ("two-loads", "adopt the files of each load")],
+)
+def test_files_that_are_not_of_one_load_are_not_taken_in(
+    case: str, words: str, tmp_path: Path, harness: Harness
+) -> None:
+    """One file under two names, and files of two runs six weeks apart, say nothing wrong of themselves."""
+    results = shutil.copytree(FORMATS / "nighthawk" / case, tmp_path / "results")
+    (results / "adopted.json").unlink()
+    (results / "expected.json").unlink()
+    command = ("adopt", results, "--runs", tmp_path / "runs", "--format", "nighthawk", "--engine", "sortie")
+    code, _, err = harness(*command)
+    assert (code, err.count("\n"), words in err) == (2, 1, True), err
+    assert not (tmp_path / "runs").exists()

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import shutil
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from hypothesis import strategies as st
 from harness.errors import EvidenceError
 from harness.gate import grade
 from harness.store import formats
+from harness.store.formats.cells import Cell, CellFile
+from harness.store.formats.one_load import hold_together
 from harness.store.formats.yaml_tree import parse_yaml
 from harness.store.ingest import build_tables
 from harness.store.report_rows import ReportRows, choose_source, report_rows
@@ -294,6 +297,26 @@ def test_yaml_is_a_tree_of_text(tree: Any) -> None:
 def test_yaml_that_is_no_single_tree_is_refused(content: str) -> None:
     with pytest.raises(ValueError):
         parse_yaml(content)
+
+
+@QUICK
+@given(starts=st.lists(st.integers(0, 400), min_size=1, max_size=5))
+def test_files_are_of_one_load_only_if_all_of_them_overlap(starts: list[int]) -> None:
+    """Whatever their order: the last one must have begun while the first still ran."""
+    began = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+    cells = [
+        Cell(
+            CellFile(Path(os.devnull), "cart", f"node-{number}"),
+            "cart",
+            {"counters": {}, "statistics": {}, "started_at": (began + timedelta(seconds=start)).isoformat()},
+        )
+        for number, start in enumerate(starts)
+    ]
+    if max(starts) - min(starts) < 150:
+        hold_together(cells, 150_000)
+    else:
+        with pytest.raises(EvidenceError, match="one load of 150 s does not hold both"):
+            hold_together(cells, 150_000)
 
 
 @pytest.mark.parametrize("name", ["fortio", "experimental_fortio_pedantic", "human", "csv", "dotted", "prometheus"])

@@ -15,6 +15,7 @@ from harness.store import readers
 from harness.store.formats import k6, nighthawk
 from harness.store.formats.cells import PLAN_FILES, CellFile, Plan, Reading, cell_files, executions, read_plan
 from harness.store.formats.content import refuse
+from harness.store.formats.one_load import hold_together
 from harness.store.source import Source
 
 __all__ = ["ENGINES", "FORMATS", "MARKER", "check", "marker", "read", "refuse"]
@@ -69,10 +70,12 @@ def _read(folder: Path, format_name: str, engine: str, scenario: str) -> Source:
     plan = read_plan(folder)
     files = cell_files(folder, suffixes)
     reading = read_files(files, plan, engine)
+    made = executions(plan, reading.cells, scenario)
+    hold_together(reading.cells, plan.duration_ms)
     return Source(
         file=MARKER,
         kind=format_name,
-        executions=executions(plan, reading.cells, scenario),
+        executions=made,
         skipped_lines=0,
         passed=None,
         files=frozenset({*PLAN_FILES, *(file.path.name for file in files)}),
