@@ -14,6 +14,7 @@ from harness.gate.run import READS, TOGETHER, Files, grade_many, grade_segment
 from harness.gate.store import append
 from harness.gate.verdict import Verdict
 from harness.runs import RunFolder
+from harness.store.made import check_run, check_tables, made_again
 from harness.store.segments import read_segments, write_segment
 from harness.store.sums import verify_sums
 
@@ -137,7 +138,7 @@ def _checked(folder: RunFolder, index: dict[str, Any]) -> Files | Verdict:
     try:
         check_run(folder, index["run"], folder.tables_index.name)
         check_evidence(folder, index["sums_sha256"])
-        return check_tables(folder, index["tables"])
+        return check_tables(folder, index["tables"], READS)
     except EvidenceError as error:
         return Verdict.refused(folder.run, error.message)
 
@@ -152,44 +153,10 @@ def _of(folder: RunFolder, graded: Verdict | EvidenceError) -> Verdict:
     return graded
 
 
-def check_run(folder: RunFolder, run: Any, source: str) -> None:
-    """Raise EvidenceError unless ``run``, as ``source`` names it, is the run of this folder."""
-    if run != folder.run:
-        raise EvidenceError(
-            f"{source} is of run {ascii(run)[:80]}, and the folder of run {folder.run!r}; {_again(folder)}",
-            run=folder.run,
-        )
-
-
 def check_evidence(folder: RunFolder, sums_sha256: Any) -> None:
     """Raise EvidenceError when the evidence is gone, was changed, or is not what the tables were made from."""
     if not verify_sums(folder.evidence) or sha256_file(folder.sums) != sums_sha256:
         raise EvidenceError(
-            f"the tables were not made from what stands in evidence now; {_again(folder)}",
+            f"the tables were not made from what stands in evidence now; {made_again(folder)}",
             run=folder.run,
         )
-
-
-def check_tables(folder: RunFolder, tables: Any) -> dict[str, Path]:
-    """The tables that are graded, those without rows left out.
-
-    Raises EvidenceError when one is not the one that the index says was made.
-    """
-    files = {}
-    for name in READS:
-        path = folder.tables / f"{name}.parquet"
-        made = tables.get(name) if isinstance(tables, dict) else None
-        made = made if isinstance(made, dict) else {}
-        if not path.is_file() or sha256_file(path) != made.get("sha256"):
-            raise EvidenceError(
-                f"{path.name} is not what was made from the evidence; {_again(folder)}",
-                run=folder.run,
-            )
-        if made.get("rows") != 0:
-            files[name] = path
-    return files
-
-
-def _again(folder: RunFolder) -> str:
-    """How tables are made again, wherever the runs folder is."""
-    return f"remove {folder.tables}, and `harness gate {folder.run}` makes them from the evidence"

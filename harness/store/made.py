@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 from harness.errors import EvidenceError
@@ -90,3 +91,36 @@ def _make(folder: RunFolder, seal: Seal, stream: bool) -> dict[str, Any]:
     }
     write_json(folder.tables_index, index)
     return index
+
+
+def check_run(folder: RunFolder, run: Any, source: str) -> None:
+    """Raise EvidenceError unless ``run``, as ``source`` names it, is the run of this folder."""
+    if run != folder.run:
+        raise EvidenceError(
+            f"{source} is of run {ascii(run)[:80]}, and the folder of run {folder.run!r}; {made_again(folder)}",
+            run=folder.run,
+        )
+
+
+def check_tables(folder: RunFolder, tables: Any, names: Iterable[str]) -> dict[str, Path]:
+    """Of the tables ``names`` the file of each; one without rows is left out.
+
+    ``tables`` is what the index says of them. Raises EvidenceError when one is not the one that was made.
+    """
+    files = {}
+    for name in names:
+        path = folder.tables / f"{name}.parquet"
+        made = tables.get(name) if isinstance(tables, dict) else None
+        made = made if isinstance(made, dict) else {}
+        if not path.is_file() or sha256_file(path) != made.get("sha256"):
+            raise EvidenceError(
+                f"{path.name} is not what was made from the evidence; {made_again(folder)}", run=folder.run
+            )
+        if made.get("rows") != 0:
+            files[name] = path
+    return files
+
+
+def made_again(folder: RunFolder) -> str:
+    """How tables are made again, wherever the runs folder is."""
+    return f"remove {folder.tables}, and `harness gate {folder.run}` makes them from the evidence"
