@@ -42,7 +42,7 @@ def read_env(path: Path) -> dict[str, str]:
     """``KEY=value`` lines; nothing in a value is expanded. A key with two values is refused: one of them is wrong."""
     values: dict[str, str] = {}
     for number, line in lines_of(read_text(path)):
-        key, equals, value = line.partition("=")
+        key, equals, value = line.rstrip("\r").partition("=")
         if not equals or not KEY.fullmatch(key):
             raise EvidenceError(f"{path.name}:{number} is not KEY=value")
         if values.setdefault(key, value) != value:
@@ -52,8 +52,10 @@ def read_env(path: Path) -> dict[str, str]:
 
 def positive(values: dict[str, str], key: str, source: str) -> int:
     """A positive whole number without leading zero. Raises EvidenceError."""
-    if not POSITIVE.fullmatch(values.get(key, "")):
-        raise EvidenceError(f"{source}: {key} must be a positive whole number, is {values.get(key, 'absent')!r}")
+    if key not in values:
+        raise EvidenceError(f"{source} has no {key}; add {key}=, a positive whole number")
+    if not POSITIVE.fullmatch(values[key]):
+        raise EvidenceError(f"{source}: {key} must be a positive whole number, is {values[key][:80]!r}")
     return int(values[key])
 
 

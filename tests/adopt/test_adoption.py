@@ -89,7 +89,7 @@ def test_a_run_that_is_being_made_is_not_touched(directory: Path, tmp_path: Path
 
 TAGS = [
     "", "$(touch here)", "`touch here`", "../../up", "/etc", "a/b", ".", "..", "published", "Published", "-x", "a b",
-    "'; DROP TABLE runs; --", "<script>", "läuft", "x" * 64, "soak-1\r", "soak\x00", " soak", '"soak"',
+    "'; DROP TABLE runs; --", "<script>", "läuft", "x" * 64, "soak\r1", "soak\x00", " soak", '"soak"',
 ]  # fmt: skip
 
 
@@ -111,6 +111,20 @@ def test_a_tag_that_is_no_safe_name_is_only_text(
     assert sorted(path.name for path in (tmp_path / "here").iterdir()) == ["other", "runs"]
     code, out, err = harness("gate", run, "--json")
     assert (code, json.loads(out)["verdict"]) == (0, "PASS"), err
+
+
+def test_line_ends_of_windows_are_no_part_of_a_name_or_number(
+    directory: Path, tmp_path: Path, harness: Harness
+) -> None:
+    """In run.env as in the lists; the evidence keeps them."""
+    for name in ("run.env", "shares.tsv", "engines.tsv"):
+        path = directory / name
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    given = content(directory)
+    code, out, err = harness("adopt", directory, "--runs", tmp_path / "runs", "--json")
+    assert (code, json.loads(out)["run"]) == (0, TAG), err
+    assert verify_sums(tmp_path / "runs" / TAG / "evidence") == given
+    assert harness("gate", TAG, "--runs", tmp_path / "runs")[0] == 0
 
 
 @settings(max_examples=200, deadline=None)

@@ -70,7 +70,7 @@ REFUSALS: dict[str, tuple[Damage, str]] = {
     "run.env is prose": (with_env("this is\nno run\n"), "run.env:1 is not KEY=value"),
     "run.env is shell": (with_env(ENV + "export X=1\n"), "run.env:9 is not KEY=value"),
     "run.env is no text": (with_env(b"RUN_TAG=\xff\n"), "run.env is not UTF-8"),
-    "no BACKENDS": (with_env("RUN_TAG=x\n"), "BACKENDS must be a positive whole number"),
+    "no BACKENDS": (with_env("RUN_TAG=x\n"), "run.env has no BACKENDS; add BACKENDS="),
     "BACKENDS is none": (with_env("BACKENDS=$(nproc)\n"), "BACKENDS must be a positive whole number"),
     "two tags": (with_env(ENV + "RUN_TAG=other\n"), "gives RUN_TAG a second value"),
     "a link": (instead("churn.log", link), "churn.log is no regular file"),
