@@ -11,7 +11,7 @@ from harness.files import read_json
 from harness.runs import RunFolder
 from harness.store.readers import one_line
 
-WITNESSES = "SOAK UNPROVEN prober=absent restarts=absent (the verdict below is of the load alone)"
+WITNESSES = "SOAK UNPROVEN prober=absent restarts=absent (the verdict is of the load alone)"
 
 
 def reads(folder: RunFolder) -> list[Path]:
