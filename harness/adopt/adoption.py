@@ -41,16 +41,16 @@ def adopt(
     runs: Path,
     *,
     format: str = SORTIE,
-    engine: str = "upstream",
+    engine: str | None = None,
     told: Told = lambda copied, total: None,
 ) -> Adopted:
     """Take the run directory ``source`` into the folder ``runs`` and make its tables.
 
-    ``format`` and, for nighthawk, the build of its ``engine`` are those of harness.store.formats. Every file is copied
-    byte for byte; a list of digests that ``source`` has is held and kept, else one is written. Tables that cannot be
-    made do not undo the adoption: the gate says why. Raises EvidenceError for what cannot be a run, and for another
-    run of the same name; UsageError for a format that there is not; StageError when the disk is full. Nothing is left
-    behind then.
+    ``format`` and, for nighthawk, the build of its ``engine`` (None: as published) are those of harness.store.formats.
+    Every file is copied byte for byte; a list of digests that ``source`` has is held and kept, else one is written.
+    Tables that cannot be made do not undo the adoption: the gate says why. Raises EvidenceError for what cannot be a
+    run, and for another run of the same name; UsageError for a format that there is not, or an engine without one;
+    StageError when the disk is full. Nothing is left behind then.
     """
     try:
         evidence = find_evidence(source)

@@ -15,8 +15,8 @@ import click
 
 from harness.terminal import printable as printable
 
-CONTROLS = re.compile("[\x7f-\x9f]")
-"""Control characters that JSON may hold as they are; the others it escapes by itself."""
+CONTROLS = re.compile("[\x7f-\x9f\ud800-\udfff]")
+"""What JSON may hold as it is and no terminal or UTF-8 takes: controls, halves of characters. It escapes the others."""
 
 
 def echo_json(value: Any) -> None:

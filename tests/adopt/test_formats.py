@@ -80,9 +80,10 @@ def test_one_format_is_not_taken_for_another(form: str, results: Path, tmp_path:
     """Marked as one and called another: one of the two is wrong."""
     run = adopted(harness, results, "--runs", tmp_path / "runs", "--format", form)["run"]
     evidence = tmp_path / "runs" / str(run) / "evidence"
-    for words in (["--format", {"nighthawk": "k6", "k6": "nighthawk"}[form]], ["--format", form, "--engine", "sortie"]):
+    others = {"nighthawk": (["--format", "k6"], ["--format", "nighthawk", "--engine", "sortie"])}
+    for words in others.get(form, [["--format", "nighthawk"]]):
         code, _, err = harness("adopt", evidence, "--runs", tmp_path / "other", *words)
-        assert (code, "does not name the format" in err) == (2, True), err
+        assert (code, "adopted.json names another format or engine; leave --format" in err) == (2, True), err
     assert not (tmp_path / "other").exists()
 
 
@@ -101,6 +102,62 @@ def test_a_result_file_that_is_none_leaves_the_run_s_name_free(
     path.write_bytes(whole)
     run = adopted(harness, results, "--runs", tmp_path / "runs", "--format", form)["run"]
     assert harness("gate", run, "--runs", tmp_path / "runs")[0] == 2  # UNPROVEN: not all is counted
+
+
+def test_without_format_the_refusal_says_which_it_is(
+    form: str, results: Path, tmp_path: Path, harness: Harness
+) -> None:
+    """By what the files hold, of which a damaged one may be the first; where none says it, the words are named."""
+    path = sorted(path for path in results.iterdir() if "@" in path.name)[0]
+    (results / f"@{path.name}").write_text("{")
+    code, _, err = harness("adopt", results, "--runs", tmp_path / "runs")
+    assert (code, f"{path.name} is output of {form}: --format {form}" in err) == (2, True), err
+    for other in results.glob("*@*"):
+        other.write_text("{}")
+    code, _, err = harness("adopt", results, "--runs", tmp_path / "runs")
+    assert (code, "--format says whose: nighthawk or k6" in err) == (2, True), err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_swapped_format_is_told_the_right_one(form: str, results: Path, tmp_path: Path, harness: Harness) -> None:
+    other = {"nighthawk": "k6", "k6": "nighthawk"}[form]
+    code, _, err = harness("adopt", results, "--runs", tmp_path / "runs", "--format", other)
+    assert (code, f"of {form}: take the directory as --format {form}" in err) == (2, True), err
+    assert harness("adopt", results, "--runs", tmp_path / "runs", "--format", form)[0] == 0
+
+
+def test_yaml_of_nighthawk_is_not_k6_s(tmp_path: Path, harness: Harness) -> None:
+    """k6 writes no YAML, so there is no file of its to look into."""
+    results = shutil.copytree(FORMATS / "nighthawk" / "clean-yaml", tmp_path / "results")
+    for name in ("adopted.json", "expected.json"):
+        (results / name).unlink()
+    code, _, err = harness("adopt", results, "--runs", tmp_path / "runs", "--format", "k6")
+    assert (code, "cart@node-a.yaml is output of nighthawk: --format nighthawk" in err) == (2, True), err
+
+
+@pytest.mark.parametrize("missing", ["run.env", "shares.tsv", "engines.tsv"])
+def test_result_files_without_a_plan_are_told_what_to_write(
+    missing: str, form: str, results: Path, tmp_path: Path, harness: Harness
+) -> None:
+    (results / missing).unlink()
+    code, _, err = harness("adopt", results, "--runs", tmp_path / "runs", "--format", form)
+    assert code == 2
+    assert f"has no {missing}" in err
+    assert f"write run.env, shares.tsv, engines.tsv beside the result files ({missing}: " in err
+
+
+def test_a_length_that_is_not_there_is_missing(form: str, results: Path, tmp_path: Path, harness: Harness) -> None:
+    (results / "run.env").write_text("RUN_TAG=soak-1\nBACKENDS=2\n")
+    code, _, err = harness("adopt", results, "--runs", tmp_path / "runs", "--format", form)
+    assert (code, "run.env has no DURATION_S; add DURATION_S=" in err) == (2, True), err
+
+
+def test_an_engine_goes_with_nighthawk_alone(form: str, results: Path, tmp_path: Path, harness: Harness) -> None:
+    """Given where it does nothing, it would read as if it did."""
+    for words in ([], ["--format", "k6"]):
+        code, _, err = harness("adopt", results, "--runs", tmp_path / "runs", *words, "--engine", "upstream")
+        assert (code, "--format nighthawk only" in err, err.count("\n")) == (3, True, 1), err
+    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize(

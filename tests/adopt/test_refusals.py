@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -91,7 +92,9 @@ REFUSALS: dict[str, tuple[Damage, str]] = {
     "a list that leads outside": (
         lambda folder: renew(folder, "SHA256SUMS", f"{'0' * 64}  ../../etc/passwd\n"), "SHA256SUMS:1 is not"
     ),
-    "a mark of another format": (lambda folder: renew(folder, "adopted.json", "{}"), "adopted.json is there and does"),
+    "a mark of another format": (
+        lambda folder: renew(folder, "adopted.json", "{}"), "adopted.json is there and names no format"
+    ),
 }  # fmt: skip
 
 
@@ -110,6 +113,24 @@ def test_it_is_refused_and_leaves_nothing(
         assert err.startswith(f"harness: {directory} was not adopted: ")
         assert err.count("\n") == 1
     assert list((tmp_path / "here").iterdir()) == []
+
+
+def test_the_folder_above_the_runs_is_told_how_many_and_how(
+    directory: Path, own_run: Path, tmp_path: Path, harness: Harness
+) -> None:
+    """A run of ours counts too, a folder without run.env does not; the command that is told works."""
+    above = directory.parent
+    (above / "notes").mkdir()
+    shutil.copytree(directory, above / ".hidden")
+    code, _, err = harness("adopt", above, "--runs", tmp_path / "runs")
+    assert code == 2
+    told, _, command = err.strip().rpartition(": ")
+    assert told.endswith("it has no run.env, so it is no run directory; 2 folders in it look like runs, so adopt each")
+    assert harness(*shlex.split(command)[1:], "--runs", tmp_path / "runs")[0] == 0
+    shutil.rmtree(own_run)
+    directory.rename(above / "so ak")
+    (_, _, err) = harness("adopt", above, "--runs", tmp_path / "runs")
+    assert err.endswith(f"; one folder in it looks like one: harness adopt '{above}/so ak'\n")
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -219,7 +240,10 @@ def test_a_directory_of_another_format_holds_result_files_and_a_plan(
     form: str, directory: Path, tmp_path: Path, harness: Harness
 ) -> None:
     code, _, err = harness("adopt", directory, "--runs", tmp_path / "runs", "--format", form)
-    assert (code, "no result file is there" in err) == (2, True), err
+    assert (code, "it has a report.json, which is sortie's; leave --format out" in err) == (2, True), err
+    (directory / "report.json").unlink()
+    code, _, err = harness("adopt", directory, "--runs", tmp_path / "runs", "--format", form)
+    assert (code, "no result file is there; save one per target and node" in err) == (2, True), err
     (directory / "svc-1@node-a.json").write_text("{}")
     (directory / "engines.tsv").unlink()
     code, _, err = harness("adopt", directory, "--runs", tmp_path / "runs", "--format", form)

@@ -7,6 +7,7 @@ Such a directory holds the plan (``run.env``, ``shares.tsv``, ``engines.tsv``) a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from harness.errors import EvidenceError
@@ -14,11 +15,11 @@ from harness.sortie.names import PARTS
 from harness.store import readers
 from harness.store.formats import k6, nighthawk
 from harness.store.formats.cells import PLAN_FILES, CellFile, Plan, Reading, cell_files, executions, read_plan
-from harness.store.formats.content import refuse
+from harness.store.formats.content import parse, refuse, tool_of
 from harness.store.formats.one_load import hold_together
 from harness.store.source import Source
 
-__all__ = ["ENGINES", "FORMATS", "MARKER", "check", "marker", "read", "refuse"]
+__all__ = ["ENGINES", "FORMATS", "MARKER", "check", "guess", "marker", "read", "refuse"]
 
 MARKER = "adopted.json"
 SCHEMA = 1
@@ -60,6 +61,27 @@ def check(folder: Path, format_name: str, engine: str = "upstream") -> None:
     _read(folder, format_name, engine, "mesh")
 
 
+def guess(folder: Path) -> tuple[str, str | None] | None:
+    """A file in ``folder`` that is named like a result file, and the format it is in, None where that is none of ours.
+
+    None where no file has such a name. Raises EvidenceError as harness.store.formats.cells.cell_files does.
+    """
+    files = cell_files(folder, sorted({suffix for suffixes, _ in FORMATS.values() for suffix in suffixes}))
+    for file in files:
+        with suppress(EvidenceError, ValueError):
+            if tool := tool_of(parse(file.path, readers.read_text(file.path))):
+                return file.name, tool
+    return (files[0].name, None) if files else None
+
+
+def _no_files(folder: Path, format_name: str, suffixes: tuple[str, ...]) -> EvidenceError:
+    name, tool = guess(folder) or (None, None)
+    if tool and tool != format_name:
+        return EvidenceError(f"no result file of {format_name} is there; {name} is output of {tool}: --format {tool}")
+    wanted = " or ".join(f"<target>@<node>{suffix}" for suffix in suffixes)
+    return EvidenceError(f"no result file is there; save one per target and node as {wanted}")
+
+
 def _without_untold_parts(counted: Mapping[str, bool]) -> dict[str, bool]:
     """Of a part that is not told nothing is said: neither that it was 0, nor that its whole was left uncounted."""
     return {name: told for name, told in counted.items() if told or name not in PARTS}
@@ -69,6 +91,8 @@ def _read(folder: Path, format_name: str, engine: str, scenario: str) -> Source:
     suffixes, read_files = FORMATS[format_name]
     plan = read_plan(folder)
     files = cell_files(folder, suffixes)
+    if not files:
+        raise _no_files(folder, format_name, suffixes)
     reading = read_files(files, plan, engine)
     made = executions(plan, reading.cells, scenario)
     hold_together(reading.cells, plan.duration_ms)

@@ -77,7 +77,7 @@ class CellFile:
 
 
 def cell_files(folder: Path, suffixes: Sequence[str]) -> list[CellFile]:
-    """Result files by name. Raises EvidenceError when there is none, or one is no regular file or names no cell."""
+    """Result files by name. Raises EvidenceError when one is no regular file or names no cell."""
     found = []
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
@@ -93,10 +93,6 @@ def cell_files(folder: Path, suffixes: Sequence[str]) -> list[CellFile]:
         if not target or not node:
             raise EvidenceError(f"{shown(entry.name)} names no cell; call it <target>@<node>{suffix}")
         found.append(CellFile(folder / entry.name, target, node))
-    if not found:
-        raise EvidenceError(
-            f"no result file is there; save one per target and node as <target>@<node>{' or '.join(suffixes)}"
-        )
     return found
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from typing import Any
 
 from harness.errors import EvidenceError
 from harness.store import readers
 from harness.store.formats.cells import CellFile
+from harness.store.formats.yaml_tree import parse_yaml
 
 _ASK_NIGHTHAWK = "save nighthawk's own output with --output-format json"
 _ASK_K6 = "save k6's --summary-export, or the data that handleSummary() is given"
@@ -44,6 +47,21 @@ def refuse(name: str) -> str | None:
     return f"{name} output cannot be graded: it {reason}" if reason else None
 
 
+def parse(path: Path, content: str) -> Any:
+    """The tree of a file: YAML where its name says so, else JSON. Raises ValueError."""
+    return parse_yaml(content) if path.suffix == ".yaml" else readers.parse_json(content)
+
+
+def tool_of(tree: object) -> str | None:
+    """The format of a parsed result file that is read here, by what no other holds; None: it is in none of them."""
+    if isinstance(tree, dict):
+        if isinstance(tree.get("results"), list) and "options" in tree:
+            return "nighthawk"
+        if isinstance(tree.get("metrics"), dict):
+            return "k6"
+    return None
+
+
 def not_output_of(tool: str, file: CellFile, tree: object, text: str, reason: str | None = None) -> EvidenceError:
     """The error for a file that is not output of ``tool``: it names what the file is, as far as that is known.
 
@@ -52,6 +70,8 @@ def not_output_of(tool: str, file: CellFile, tree: object, text: str, reason: st
     found = _mistaken(tree, text)
     if found:
         return file.refuse(f"is {found} output: it {REFUSED[found]}")
+    if other := tool_of(tree):
+        return file.refuse(f"is not output of {tool} but of {other}: take the directory as --format {other}")
     if reason:
         return file.refuse(f"is not {file.path.suffix[1:].upper()} ({readers.one_line(reason)[:120]}); copy it again")
     return file.refuse(f"is not output of {tool}; save {tool}'s own result under this name")

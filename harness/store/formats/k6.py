@@ -14,7 +14,7 @@ from typing import Any
 from harness.sortie.names import COUNTERS
 from harness.store import readers
 from harness.store.formats.cells import Cell, CellFile, Plan, Reading, said
-from harness.store.formats.content import not_output_of
+from harness.store.formats.content import not_output_of, parse, tool_of
 
 SUFFIXES = (".json",)
 ALL_TARGETS = "summary"  # summary@<node>.json: one process drove every target, told apart by a tag
@@ -45,10 +45,10 @@ class _Summary:
         self.file = file
         content = readers.read_text(file.path)
         try:
-            tree = readers.parse_json(content)
+            tree = parse(file.path, content)
         except ValueError as error:
             raise not_output_of("k6", file, None, content, str(error)) from error
-        if not isinstance(tree, dict) or not isinstance(tree.get("metrics"), dict):
+        if tool_of(tree) != "k6":
             raise not_output_of("k6", file, tree, content)
         self.state = tree.get("state")
         self.metrics: Mapping[str, Any] = tree["metrics"]

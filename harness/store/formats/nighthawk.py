@@ -15,8 +15,7 @@ from urllib.parse import urlsplit
 from harness.sortie.names import COUNTERS
 from harness.store import readers
 from harness.store.formats.cells import Cell, CellFile, Plan, Reading, said
-from harness.store.formats.content import not_output_of
-from harness.store.formats.yaml_tree import parse_yaml
+from harness.store.formats.content import not_output_of, parse, tool_of
 
 SUFFIXES = (".json", ".yaml")
 # What nighthawk itself counts; the engine of sortie, a fork of it, counts all of COUNTERS.
@@ -50,12 +49,13 @@ def read(files: list[CellFile], plan: Plan, engine: str) -> Reading:
 def _tree(file: CellFile) -> dict[str, Any]:
     content = readers.read_text(file.path)
     try:
-        tree = readers.parse_json(content) if file.path.suffix == ".json" else parse_yaml(content)
+        tree = parse(file.path, content)
     except ValueError as error:
         raise not_output_of("nighthawk", file, None, content, str(error)) from error
-    if not isinstance(tree, dict) or not isinstance(tree.get("results"), list) or "options" not in tree:
+    if tool_of(tree) != "nighthawk":
         raise not_output_of("nighthawk", file, tree, content)
-    return tree
+    made: dict[str, Any] = tree
+    return made
 
 
 class _Output:
