@@ -81,7 +81,7 @@ def sql(
     if form == "parquet" and sys.stdout.isatty():
         raise UsageError("Parquet is no text for a terminal; send it to a file: harness sql … --format parquet > FILE")
     with open_database(roots, text, published=published) as database:
-        for sentence in database.quarantined:
+        for sentence in database.left_out:
             click.echo(f"harness: {printable(sentence)}", err=True)
         if form == "parquet":
             sys.stdout.buffer.write(_parquet(ask_arrow(database, text, values, timeout_s=timeout_s)))

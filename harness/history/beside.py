@@ -1,4 +1,4 @@
-"""Tables beside the Parquet ones, read from documents: verdicts, settings, and what others published."""
+"""Tables beside the Parquet ones, read from documents: verdicts, settings, folders, and what others published."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.errors import UsageError
-from harness.history.inventory import newest_verdict, run_settings
+from harness.history.inventory import newest_verdict, run_settings, run_state
 from harness.history.published import Published, read_published
-from harness.runs import RunFolder
+from harness.history.tables import DAMAGED, NONE, Held
 
 if TYPE_CHECKING:
     import duckdb
 
 BESIDE = {
+    "run_folders": "Every run that there is, those without tables too: are its tables whole, and why not?",
     "verdicts": "The newest grading of each run; counts are NULL where it was refused.",
     "settings": "The settings each run was made with, a row per key; a run with a fault was a drill.",
     "published": "Runs that others published, totals only, with the source; NULL is what the source does not say.",
@@ -24,6 +25,7 @@ BESIDE = {
 COUNTS = ("targets", "passed", "failed", "not_run", "backends", "lost_backends")
 
 COLUMNS: Mapping[str, Mapping[str, str]] = {
+    "run_folders": dict.fromkeys(("run", "state", "reason"), "VARCHAR"),
     "verdicts": {
         **dict.fromkeys(("run", "graded_at", "verdict", "reason"), "VARCHAR"),
         **dict.fromkeys(COUNTS, "BIGINT"),
@@ -47,43 +49,57 @@ Rows = list[list[object]]
 
 
 def load_beside(
-    connection: duckdb.DuckDBPyConnection, table: str, roots: Sequence[Path], published: Sequence[Path]
+    connection: duckdb.DuckDBPyConnection, table: str, runs: Sequence[Held], published: Sequence[Path]
 ) -> list[str]:
-    """Make one table of ``BESIDE``. Returns a sentence for each file that was left out of it."""
+    """Make one table of ``BESIDE``. Returns a sentence for each file that was left out of it.
+
+    A run with damaged tables stands in ``run_folders`` alone: beside its verdict, no rows would read as no failure.
+    """
     columns = COLUMNS[table]
     connection.execute(f"CREATE TABLE {table} ({', '.join(f'{name} {kind}' for name, kind in columns.items())})")
     left_out: list[str] = []
-    if table == "verdicts":
-        rows = _verdicts(roots)
+    sound = [run for run in runs if run.state != DAMAGED]
+    if table == "run_folders":
+        rows: Rows = [[run.folder.run, run.state, run.reason or _why_none(run)] for run in runs]
+    elif table == "verdicts":
+        rows = _verdicts(sound)
     elif table == "settings":
-        rows = _settings(roots)
+        rows = _settings(sound)
     else:
-        rows = _published(published, {root.name for root in roots}, left_out)
+        rows = _published(published, {run.folder.run for run in runs}, left_out)
     if rows:  # a list per column: row by row, a thousand runs would take seconds
         lists = ", ".join(f"unnest(?::{kind}[])" for kind in columns.values())
         connection.execute(f"INSERT INTO {table} SELECT {lists}", [list(column) for column in zip(*rows, strict=True)])
     return left_out
 
 
-def _verdicts(roots: Sequence[Path]) -> Rows:
+def _why_none(run: Held) -> str | None:
+    """How far a run without tables got."""
+    if run.state != NONE:
+        return None
+    state = run_state(run.folder)
+    return f"no tables: {state.state}" + (f" ({state.reason})" if state.reason else "")
+
+
+def _verdicts(runs: Sequence[Held]) -> Rows:
     """A row per run that was graded."""
     rows: Rows = []
-    for root in roots:
-        document = newest_verdict(RunFolder(root))
+    for run in runs:
+        document = newest_verdict(run.folder)
         if document is not None:
             counts = document.get("counts") or {}
             numbers = [counts.get(key) for key in COUNTS]
             texts = [document.get(key) for key in ("graded_at", "verdict", "reason")]
-            rows.append([root.name, *texts, *numbers, document.get("gate_sha256")])
+            rows.append([run.folder.run, *texts, *numbers, document.get("gate_sha256")])
     return rows
 
 
-def _settings(roots: Sequence[Path]) -> Rows:
+def _settings(runs: Sequence[Held]) -> Rows:
     """A row per run and key, values as text; none for a run that does not say them."""
     return [
-        [root.name, key, str(value)]
-        for root in roots
-        for key, value in sorted((run_settings(RunFolder(root)) or {}).items())
+        [run.folder.run, key, str(value)]
+        for run in runs
+        for key, value in sorted((run_settings(run.folder) or {}).items())
         if value is not None
     ]
 

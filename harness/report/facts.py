@@ -1,4 +1,4 @@
-"""What the tables of one run say, asked by the SQL files under ``sql/report``. No table is needed: absent is empty."""
+"""What the tables of one run say, asked by the SQL files under ``sql/report``. A run without tables has no facts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Facts:
-    """Rows by question, column names as in the SQL; ``notes`` says which tables could not be read."""
+    """Rows by question, column names as in the SQL; ``notes`` says why the tables that are there were not read."""
 
     run: Row
     cells: list[Row]
@@ -44,10 +44,15 @@ class Facts:
         return [node for node, returned in self.engines.items() if not returned]
 
 
-def read_facts(folder: RunFolder) -> Facts:
-    """Ask every question once."""
+def read_facts(folder: RunFolder, *, refused: bool = False) -> Facts:
+    """Ask every question once.
+
+    Raises EvidenceError when a table is not what was made: without it a page would say of failures that there were
+    none. A run that was ``refused`` has nothing to be believed in, so that its page says why, and no number.
+    """
     queries = named_queries("report")
-    with open_database([folder.root], "\n".join(query.sql for query in queries.values())) as database:
+    sql = "\n".join(query.sql for query in queries.values())
+    with open_database([folder.root], sql, strict=not refused) as database:
         cells = _rows(database, queries["cells"])
         run = _rows(database, queries["run"])
         worst = max((c for c in cells if c["p99_ns"] is not None), key=lambda c: c["p99_ns"], default=None)
@@ -65,7 +70,7 @@ def read_facts(folder: RunFolder) -> Facts:
             memory=_rows(database, queries["memory"]),
             worst_node=timeline[0]["node"] if timeline else worst_node,
             timeline=timeline,
-            notes=database.quarantined,
+            notes=database.left_out,
         )
 
 

@@ -22,14 +22,15 @@ COLOUR_OF = {"PASS": "good", "FAIL": "bad", "REFUSED": "warn", "UNPROVEN": "warn
 
 
 def write(folder: RunFolder, verdict: Verdict) -> None:
-    """Write ``report.html``, whole or not at all. Raises OSError."""
+    """Write ``report.html``, whole or not at all. Raises EvidenceError for damaged tables, OSError for a full disk."""
     write_atomic(folder.report, render(folder, verdict))
 
 
 def render(folder: RunFolder, verdict: Verdict) -> str:
     """The page of one run as text. ``verdict`` is a grading's JSON; an empty one is a run that was not graded.
 
-    Works for every verdict and for any part of a run: what is absent is said to be so.
+    Works for every verdict and for any part of a run: what is absent is said to be so. Raises EvidenceError where a
+    table is not what was made, unless the verdict is that nothing could be graded.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -63,8 +64,8 @@ def breakable(text: str) -> Any:
 
 def context(folder: RunFolder, verdict: Verdict) -> dict[str, Any]:
     """Everything the template shows."""
-    facts = read_facts(folder)
     word = str(verdict.get("verdict") or "NOT GRADED")
+    facts = read_facts(folder, refused=word == "REFUSED")
     closed = read_document(folder, folder.closed.name).get("reason") if not verdict else None
     found = findings.of_verdict(verdict)
     grid = build_grid(facts.cells, facts.failures, verdict)

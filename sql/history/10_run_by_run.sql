@@ -3,7 +3,9 @@
 -- Latency is the worst node's and target's, never a mean over them. NULL is not measured. What an engine that did not
 -- return had sent, and which of it failed, nobody knows: sent_by_returned and http_2xx are of the others alone.
 -- drill is the fault that was put in on purpose, "no" where there was none; such a run says nothing of the mesh.
--- origin: tables, or published where others published totals and nothing more; such rows come last.
+-- Every run there is has a row. origin: tables; no tables, where none could be made or could be believed, and reason
+-- says why; published, where others published totals and nothing more: such rows come last. verdict is the newest; it is
+-- REFUSED where no tables could be made of the evidence, and DAMAGED where a table or the verdict is not what was stored.
 WITH
 plan AS (
     SELECT
@@ -78,11 +80,12 @@ latency AS (
 ),
 windows AS (SELECT run, min(started_at) AS dispatched, max(ended_at) AS ended FROM executions GROUP BY run)
 SELECT
-    runs.run,
-    'tables' AS origin,
+    run_folders.run,
+    CASE WHEN runs.run IS NULL THEN 'no tables' ELSE 'tables' END AS origin,
     runs.profile,
     runs.fleet,
-    verdicts.verdict,
+    CASE run_folders.state WHEN 'damaged' THEN 'DAMAGED' WHEN 'refused' THEN 'REFUSED' ELSE verdicts.verdict END
+        AS verdict,
     drills.drill,
     CAST(seen.sent AS BIGINT) AS sent_by_returned,
     CAST(plan.planned AS BIGINT) AS planned,
@@ -93,8 +96,11 @@ SELECT
     round(latency.worst_p99_ms, 3) AS worst_p99_ms,
     round(latency.worst_max_ms, 3) AS worst_max_ms,
     windows.dispatched,
-    windows.ended
-FROM runs
+    windows.ended,
+    coalesce(CASE WHEN run_folders.state <> 'none' THEN run_folders.reason END, verdicts.reason, run_folders.reason)
+        AS reason
+FROM run_folders
+LEFT JOIN runs USING (run)
 LEFT JOIN verdicts USING (run)
 LEFT JOIN plan USING (run)
 LEFT JOIN seen USING (run)
@@ -119,6 +125,7 @@ SELECT
     worst_p99_ms,
     worst_max_ms,
     dispatched,
-    ended
+    ended,
+    NULL AS reason
 FROM published
-ORDER BY origin DESC, dispatched DESC NULLS LAST, run
+ORDER BY origin = 'published', dispatched DESC NULLS LAST, run

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 from harness.cli import main
 from harness.commands.output import csv_text, echo_json, text_table, unique
-from harness.files import sha256_file, write_json
+from harness.files import sha256_file
 from harness.gate.store import stored
 from harness.runs import RunFolder
-from harness.store.schemas import SCHEMA_VERSION
 from tests.report import made
 
 NODES = ("node-a", "node-b")
@@ -28,10 +27,7 @@ def index(folder: RunFolder, refused: str | None = None) -> None:
     folder.evidence.mkdir(exist_ok=True)
     (folder.evidence / "report.json").write_text("{}")
     folder.sums.write_text(f"{sha256_file(folder.evidence / 'report.json')}  report.json\n")
-    tables = {path.stem: {"rows": 1, "sha256": sha256_file(path)} for path in folder.tables.glob("*.parquet")}
-    document = {"schema": 1, "run": folder.run, "refused": refused, "tables": tables}
-    document |= {"stream": False, "schema_version": SCHEMA_VERSION}
-    write_json(folder.tables / "index.json", {**document, "sums_sha256": sha256_file(folder.sums)})
+    made.index(folder, refused)
 
 
 @pytest.fixture
@@ -239,11 +235,27 @@ def test_a_question_that_cannot_be_asked_is_one_sentence_and_3(
     assert (code, output) == (3, "") and sentence in error and error.count("\n") == 1
 
 
-def test_a_torn_file_is_named_on_stderr_and_the_rest_answers(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = runs / "bad-1" / "tables" / "runs.parquet"
-    path.write_bytes(path.read_bytes()[:-5])
-    code, output, error = say(capsys, "sql", "SELECT run FROM runs", "--format", "csv")
-    assert (code, output) == (0, "run\nquick-1\n") and str(path) in error
+@pytest.mark.parametrize("damage", ["absent", "torn"])
+def test_a_run_with_a_damaged_table_is_named_on_stderr_and_the_rest_answers(
+    runs: Path, damage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = runs / "bad-1" / "tables" / "counters.parquet"
+    whole = path.read_bytes()
+    path.unlink()
+    if damage == "torn":
+        path.write_bytes(whole[:-5])
+    why = (
+        f"counters.parquet is not what was made from the evidence; remove {path.parent}, and `harness gate bad-1` makes"
+    )
+    code, output, error = say(capsys, "sql", "SELECT DISTINCT run FROM runs LEFT JOIN counters USING (run)", "--json")
+    assert (code, json.loads(output)) == (0, [{"run": "quick-1"}])
+    assert error == f"harness: left out {runs / 'bad-1'}: {why} them from the evidence\n"
+    rows = {row["run"]: row for row in json.loads(say(capsys, "sql", "run-by-run", "--json")[1])}
+    assert (rows["bad-1"]["verdict"], rows["bad-1"]["failures"], rows["bad-1"]["sent_by_returned"]) == (
+        "DAMAGED", "not measured", None,
+    )  # fmt: skip
+    code, output, error = say(capsys, "report", "bad-1")
+    assert (code, output) == (2, "") and why in error and error.count("\n") == 1
 
 
 def test_columns_of_one_name_lose_no_value(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections.abc import Callable
@@ -9,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UsageError
-from harness.history import database
+from harness.errors import EvidenceError, UsageError
+from harness.files import sha256_file, write_json
+from harness.history import tables
 from harness.history.database import ask, ask_arrow, open_database, run_roots
+from harness.runs import RunFolder
+from harness.store.schemas import SCHEMA_VERSION, TABLES
 from tests.report import made
 
 SMALL = {"svc-1": 9, "uds-echo": 3}
@@ -163,7 +167,7 @@ def test_a_refused_run_has_a_verdict_without_counts(runs: Path) -> None:
 def test_anything_but_a_select_over_the_tables_is_refused(
     untouched: Path, sql: str, in_memory_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "IN_MEMORY_BYTES", in_memory_bytes)
+    monkeypatch.setattr(tables, "IN_MEMORY_BYTES", in_memory_bytes)
     before = {path: path.read_bytes() for path in untouched.rglob("*") if path.is_file()}
     with pytest.raises(UsageError):
         answer(untouched, sql.format(runs=untouched))
@@ -195,40 +199,121 @@ def test_a_local_variable_of_python_is_no_table(runs: Path) -> None:
 def test_large_tables_are_scanned_and_answer_the_same(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     query = 'SELECT run, max(elapsed_s), min("at"), sum(http_2xx) FROM progress GROUP BY run ORDER BY run'
     in_memory = answer(runs, query)
-    monkeypatch.setattr(database, "IN_MEMORY_BYTES", 0)
+    monkeypatch.setattr(tables, "IN_MEMORY_BYTES", 0)
     assert answer(runs, query) == in_memory
 
 
-@pytest.mark.parametrize("damage", ["torn", "empty", "no Parquet", "torn inside", "foreign"])
-def test_a_bad_file_is_named_and_the_other_runs_answer(runs: Path, damage: str) -> None:
-    path = runs / "quick-1" / "tables" / "counters.parquet"
+def tear(path: Path, damage: str) -> None:
+    """Damage one file of a run."""
     whole = path.read_bytes()
-    if damage == "foreign":
-        import duckdb
-
-        duckdb.sql(f"COPY (SELECT 'quick-1' AS run, 1.5 AS value) TO '{path}' (FORMAT parquet)")
-    else:
-        bad = {
-            "torn": whole[:-9],
-            "empty": b"",
-            "no Parquet": b"hello",
-            "torn inside": whole[:4] + b"\xff" * 200 + whole[204:],
-        }
+    bad = {
+        "torn": whole[:-9],
+        "empty": b"",
+        "no Parquet": b"hello",
+        "one byte": whole[:100] + bytes([whole[100] ^ 1]) + whole[101:],
+        "of another run": (path.parents[2] / "quick-2" / "tables" / path.name).read_bytes(),
+    }
+    path.unlink()
+    if damage == "a folder":
+        path.mkdir()
+    elif damage != "absent":
         path.write_bytes(bad[damage])
+
+
+DAMAGES = ["absent", "torn", "empty", "no Parquet", "one byte", "of another run", "a folder"]
+
+
+@pytest.mark.parametrize("in_memory_bytes", [1 << 30, 0], ids=["in memory", "scanned through Arrow"])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_run_with_a_damaged_table_is_named_and_left_out_whole(
+    runs: Path, damage: str, in_memory_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without its counters a run would read as one without failures."""
+    monkeypatch.setattr(tables, "IN_MEMORY_BYTES", in_memory_bytes)
+    tear(runs / "quick-1" / "tables" / "counters.parquet", damage)
+    sql = """SELECT run, count(counter), count(DISTINCT verdicts.verdict), count(key)
+        FROM runs FULL JOIN counters USING (run) FULL JOIN verdicts USING (run) FULL JOIN settings USING (run)
+        GROUP BY run"""
+    with open_database(run_roots(runs), sql) as opened:
+        assert [row[0] for row in ask(opened, sql)[1]] == ["quick-2"]
+        (sentence,) = opened.left_out
+    assert sentence.startswith(
+        f"left out {runs / 'quick-1'}: counters.parquet is not what was made from the evidence; "
+    )
+    assert "`harness gate quick-1` makes them" in sentence
+    with (
+        pytest.raises(EvidenceError, match=r"^counters\.parquet is not"),
+        open_database(run_roots(runs), sql, strict=True),
+    ):
+        pass
+
+
+def test_every_table_that_a_question_reads_is_held_against_the_index(runs: Path) -> None:
+    """Those that it does not read are not: a log of many gigabytes need not be read for a question about rolls."""
+    for name in TABLES:
+        path = runs / "quick-1" / "tables" / f"{name}.parquet"
+        whole = path.read_bytes()
+        tear(path, "one byte")
+        with open_database(run_roots(runs), f"FROM {name}") as opened:
+            assert len(opened.left_out) == 1 and path.name in opened.left_out[0]
+        with open_database(run_roots(runs), "FROM events" if name == "runs" else "FROM runs") as opened:
+            assert opened.left_out == []
+        path.write_bytes(whole)
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "{}", "[]", '{"run": "quick-1"}', '{"run": "quick-1", "tables": {"runs": 1}}']
+)
+def test_tables_without_an_index_that_names_them_are_left_out(runs: Path, text: str | None) -> None:
+    path = runs / "quick-1" / "tables" / "index.json"
+    path.unlink()
+    if text is not None:
+        path.write_text(text)
     with open_database(run_roots(runs), COUNT) as opened:
         assert ask(opened, COUNT)[1] == [("quick-2", 4)]
-        assert len(opened.quarantined) == 1 and str(path) in opened.quarantined[0]
+        assert len(opened.left_out) == 1 and "quick-1" in opened.left_out[0]
 
 
-def test_a_column_that_an_older_run_lacks_is_unknown_and_not_zero(runs: Path) -> None:
+def test_a_file_that_is_what_was_made_and_cannot_be_read_leaves_its_run_out(runs: Path) -> None:
+    """Tables are asked for side by side: what was loaded of the run before is unloaded."""
+    folder = RunFolder(runs / "quick-1")
+    (folder.tables / "thresholds.parquet").write_bytes(b"PAR1 no more PAR1")
+    index = json.loads(folder.tables_index.read_text())
+    index["tables"]["thresholds"]["sha256"] = sha256_file(folder.tables / "thresholds.parquet")
+    write_json(folder.tables_index, index)
+    sql = "SELECT run FROM counters UNION SELECT run FROM thresholds"
+    with open_database(run_roots(runs), sql) as opened:
+        assert ask(opened, sql)[1] == [("quick-2",)]
+        assert len(opened.left_out) == 1 and "thresholds.parquet cannot be read" in opened.left_out[0]
+
+
+def alter(runs: Path, projection: str) -> None:
+    """The progress of quick-1 as an earlier version would have made it."""
     import duckdb
 
-    path = runs / "quick-1" / "tables" / "progress.parquet"
-    old = runs / "old.parquet"
-    duckdb.read_parquet(str(path)).project("* EXCLUDE (failures)").write_parquet(str(old))
+    path, old = runs / "quick-1" / "tables" / "progress.parquet", runs / "old.parquet"
+    duckdb.read_parquet(str(path)).project(projection).write_parquet(str(old))
     old.replace(path)
+    made.index(RunFolder(runs / "quick-1"), schema_version=SCHEMA_VERSION - 1)
+
+
+@pytest.mark.parametrize("in_memory_bytes", [1 << 30, 0], ids=["in memory", "scanned through Arrow"])
+def test_a_column_that_an_older_run_lacks_is_unknown_and_not_zero(
+    runs: Path, in_memory_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "IN_MEMORY_BYTES", in_memory_bytes)
+    alter(runs, "* EXCLUDE (failures)")
     query = "SELECT run, count(*) > 0, sum(failures) FROM progress GROUP BY run ORDER BY run"
     assert answer(runs, query) == [("quick-1", True, None), ("quick-2", True, 0)]
+
+
+@pytest.mark.parametrize("projection", ["* REPLACE (failures + 0.5 AS failures)", "* EXCLUDE (run)"])
+def test_an_older_run_with_tables_of_another_form_is_left_out(runs: Path, projection: str) -> None:
+    alter(runs, projection)
+    query = "SELECT DISTINCT run FROM progress JOIN runs USING (run)"
+    with open_database(run_roots(runs), query) as opened:
+        assert ask(opened, query)[1] == [("quick-2",)]
+        assert len(opened.left_out) == 1 and "progress.parquet is of another form" in opened.left_out[0]
 
 
 def test_no_runs_at_all_are_empty_tables(tmp_path: Path) -> None:
@@ -237,9 +322,12 @@ def test_no_runs_at_all_are_empty_tables(tmp_path: Path) -> None:
 
 def test_a_copy_of_a_run_does_not_count_twice(runs: Path) -> None:
     shutil.copytree(runs / "quick-1", runs / "a-copy")
+    shutil.copytree(runs / "quick-1", runs / "published" / "quick-1")
     with open_database(run_roots(runs), COUNT) as opened:
         assert ask(opened, COUNT)[1] == [("quick-1", 4), ("quick-2", 4)]
-        assert len(opened.quarantined) == 1 and "a-copy: run quick-1 is there already" in opened.quarantined[0]
+        assert len(opened.left_out) == 2
+    assert "run quick-1 is there already" in opened.left_out[0]
+    assert "index.json is of run 'quick-1'" in opened.left_out[1]
 
 
 def test_published_runs_stand_beside_our_own(runs: Path) -> None:

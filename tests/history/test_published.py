@@ -69,7 +69,7 @@ def answer(runs: Path, name: str, **given: str) -> list[dict[str, Any]]:
     query = named_queries("history")[name]
     with open_database(run_roots(runs), query.sql, published=published_files(runs)) as opened:
         columns, rows = ask(opened, query.sql, query.bind(given))
-        assert opened.quarantined == []
+        assert opened.left_out == []
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
@@ -90,7 +90,7 @@ def test_published_totals_stand_below_our_own_and_unknown_is_null(runs: Path) ->
     ]  # fmt: skip
     assert published["dispatched"].isoformat() == "2026-10-08T02:01:51.550000"
     assert {key for key, value in published.items() if value is None} == {
-        "fleet", "drill", "sent_by_returned", "failures", "worst_p50_ms", "ended", "verdict",
+        "fleet", "drill", "sent_by_returned", "failures", "worst_p50_ms", "ended", "verdict", "reason",
     }  # fmt: skip
 
 

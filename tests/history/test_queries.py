@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,50 @@ def test_a_run_that_was_never_graded_is_listed_without_a_verdict(runs: Path) -> 
     tables = made.clean_tables({"svc-1": 9}, NODES)
     made.save_run(runs, "quick-3", tables, None)
     assert {row["run"]: row["verdict"] for row in answer(runs, "run-by-run")}["quick-3"] is None
+
+
+def test_every_run_that_there_is_has_a_row(runs: Path) -> None:
+    """A run that is refused has no tables, and is not passed over because of that."""
+    tables = made.clean_tables({"svc-1": 9}, NODES)
+
+    def without_tables(run: str, verdict: str | None, refused: str | None) -> RunFolder:
+        reason = "the report is torn" if verdict == "REFUSED" else None
+        told = made.verdict_of(tables, run, verdict, reason) if verdict else None
+        folder = made.save_run(runs, run, tables, told)
+        shutil.rmtree(folder.tables)
+        if refused:
+            folder.tables.mkdir()
+            made.index(folder, refused)
+        return folder
+
+    without_tables("refused", "REFUSED", "the report is torn")
+    without_tables("not-graded", None, "report.json is not JSON")
+    without_tables("refused-since", "PASS", "report.json is not JSON")
+    without_tables("removed", "FAIL", None)
+    without_tables("created", None, None)
+    closed = without_tables("closed", None, None)
+    closed.closed.write_text('{"reason": "the load ended without a report"}')
+    (runs / "empty").mkdir()
+    (runs / "quick-2" / "tables" / "statistics.parquet").unlink()
+    rows = {row["run"]: row for row in answer(runs, "run-by-run")}
+    told = {run: (row["origin"], row["verdict"], row["reason"]) for run, row in rows.items()}
+    why_damaged = told["quick-2"][2]
+    assert why_damaged.startswith("statistics.parquet is not what was made from the evidence; ")
+    assert told == {
+        "quick-1": ("tables", "PASS", None),
+        "quick-2": ("no tables", "DAMAGED", why_damaged),
+        "refused": ("no tables", "REFUSED", "the report is torn"),
+        "not-graded": ("no tables", "REFUSED", "report.json is not JSON"),
+        "refused-since": ("no tables", "REFUSED", "report.json is not JSON"),
+        "removed": ("no tables", "FAIL", "no tables: graded"),
+        "created": ("no tables", None, "no tables: created"),
+        "closed": ("no tables", None, "no tables: closed (the load ended without a report)"),
+        "empty": ("no tables", None, "no tables: unreadable"),
+    }
+    for run, row in rows.items():
+        if run != "quick-1":
+            assert row["failures"] == "not measured"
+            assert {row[key] for key in ("planned", "http_2xx", "lost_backends", "worst_max_ms", "ended")} == {None}
 
 
 def test_targets_name_the_worst_node_of_each(runs: Path) -> None:

@@ -9,11 +9,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from harness.files import write_json
+from pyarrow.parquet import read_metadata
+
+from harness.files import sha256_file, write_json
 from harness.gate import store
 from harness.runs import RunFolder
 from harness.store.parquet import write_table
-from harness.store.schemas import TABLES
+from harness.store.schemas import SCHEMA_VERSION, TABLES
 
 T0 = datetime(2026, 10, 8, 10, 15, 0, tzinfo=UTC)
 TARGETS = {"svc-1": 9, "svc-2": 9, "svc-3": 9, "svc-4": 9, "echo": 9, "mixed-svc": 9, "uds-echo": 3, "uds-cr-echo": 3}
@@ -297,6 +299,7 @@ def save_run(runs: Path, run: str, tables: Tables, verdict: Row | None) -> RunFo
     folder.tables.mkdir(parents=True)
     for name, table in TABLES.items():
         write_table(folder.tables / f"{name}.parquet", table, tables[name], run=run, sources={"report.json": "00"})
+    index(folder)
     write_json(
         folder.run_json,
         {
@@ -329,6 +332,16 @@ def save_run(runs: Path, run: str, tables: Tables, verdict: Row | None) -> RunFo
         path = folder.verdicts / "000001-20261008T101700000Z.json"
         path.write_text(store.sealed(verdict, path.name))
     return folder
+
+
+def index(folder: RunFolder, refused: str | None = None, schema_version: int = SCHEMA_VERSION) -> None:
+    """What is left beside the tables when they are made: which they are, or why there are none."""
+    files = folder.tables.glob("*.parquet")
+    tables = {path.stem: {"rows": read_metadata(path).num_rows, "sha256": sha256_file(path)} for path in files}
+    document = {"schema": 1, "run": folder.run, "refused": refused, "tables": {} if refused else tables}
+    document |= {"stream": False, "schema_version": schema_version}
+    sums_sha256 = sha256_file(folder.sums) if folder.sums.is_file() else None
+    write_json(folder.tables_index, {**document, "sums_sha256": sums_sha256})
 
 
 def put_fault(folder: RunFolder, fault: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.errors import EvidenceError
 from harness.report import render, write
 from harness.runs import RunFolder
 from tests.report import made
@@ -126,12 +127,20 @@ def test_a_run_without_any_table_still_has_a_page(tmp_path: Path, word: str | No
     assert "Not measured: there is no table of this run" in page.text
 
 
-def test_a_torn_table_is_named_and_the_rest_is_shown(tmp_path: Path, clean: made.Tables) -> None:
+@pytest.mark.parametrize("table", ["counters", "resources", "index.json"])
+def test_of_a_damaged_table_there_is_no_page(tmp_path: Path, clean: made.Tables, table: str) -> None:
+    """Without its counters a run would read as one without failures. The page that was there stays as it is."""
     folder = made.save_run(tmp_path, "quick-1", clean, None)
-    path = folder.tables / "resources.parquet"
-    path.write_bytes(path.read_bytes()[:-20])
-    page = Page(render(folder, made.verdict_of(clean, "quick-1")))
-    assert "resources.parquet" in page.text and page.row("svc-1 PASS")[1].startswith("✓ passed")
+    folder.report.write_text("as it was")
+    path = folder.tables / table if table == "index.json" else folder.tables / f"{table}.parquet"
+    path.unlink()
+    for verdict in ({}, made.verdict_of(clean, "quick-1")):
+        with pytest.raises(EvidenceError, match=rf"{table}.*`harness gate quick-1` makes them from the evidence$"):
+            write(folder, verdict)
+    assert folder.report.read_text() == "as it was"
+    page = Page(render(folder, made.verdict_of(clean, "quick-1", "REFUSED", f"{table} is damaged")))
+    assert f"Reason: {table} is damaged" in page.text and "No table was read: left out" in page.text
+    assert "failure classes not measured" in page.text and "Not measured: there is no table of this run" in page.text
 
 
 def test_an_unknown_counter_is_not_measured_and_proves_nothing(tmp_path: Path, clean: made.Tables) -> None:
