@@ -1,31 +1,84 @@
 -- query: compare
 -- asks: How does a run stand beside another, target by target and in all, and are the two alike enough to be compared?
 -- params: run base
--- unlike names what differs between the two runs; where it is not NULL, the ratio is not a regression or a gain. NULL is
--- not measured. Of a published run only the totals are known, and of those what its source says: its row is the last.
+-- unlike names what differs between the two runs and what is broken in either; where it is not NULL, there is no ratio.
+-- NULL is not measured. Of a published run only the totals are known, and of those what its source says.
 WITH
 shares AS (SELECT run, string_agg(target || '=' || rate_rps, ' ' ORDER BY target) AS shares FROM plan_targets GROUP BY run),
-known AS (
+summed AS (
+    SELECT run, sum(http_2xx) AS http_2xx, CASE WHEN count(*) = count(planned) THEN sum(planned) END AS planned,
+        max(p50_ns) / 1e6 AS p50_ms, max(p99_ns) / 1e6 AS p99_ms, max(max_ns) / 1e6 AS max_ms, bool_or(own_engine) AS own
+    FROM target_summary
+    GROUP BY run
+),
+-- latencies start at another moment in each of these
+producers AS (
     SELECT
-        run, profile, fleet, duration_s, backends, shares,
-        CASE WHEN source IN ('nighthawk', 'k6') THEN source ELSE 'sortie' END
+        run,
+        CASE WHEN own THEN 'this harness' WHEN source IN ('nighthawk', 'k6') THEN source ELSE 'sortie' END
             || CASE WHEN run IN (SELECT run FROM capabilities WHERE counter = 'driver.open_loop' AND NOT counted)
-                THEN ' in a closed loop' ELSE '' END AS report_of,
-        false AS totals_only
+                THEN ' in a closed loop' ELSE '' END AS measured_by
+    FROM runs
+    LEFT JOIN summed USING (run)
+),
+engines AS (
+    SELECT
+        run,
+        count(DISTINCT backend) FILTER (lost) AS lost_backends,
+        list(DISTINCT node ORDER BY node) FILTER (lost OR state = 'graded' AND NOT returned AND NOT refusal) AS gone,
+        histogram(target) FILTER (p99_ns IS NOT NULL) AS timed
+    FROM cells
+    JOIN plan_targets USING (run, target_no)
+    GROUP BY run
+),
+known AS (
+    SELECT run, profile, fleet, duration_s, backends, shares, measured_by, lost_backends, timed, false AS totals_only
     FROM runs
     LEFT JOIN shares USING (run)
+    LEFT JOIN producers USING (run)
+    LEFT JOIN engines USING (run)
     UNION ALL
-    SELECT run, profile, NULL, duration_s, backends, shares, NULL, true FROM published
+    SELECT run, profile, NULL, duration_s, backends, shares, NULL, lost_backends, NULL, true FROM published
 ),
-this AS (SELECT * FROM known WHERE run = $run),
-other AS (SELECT * FROM known WHERE run = $base),
+graded AS (
+    SELECT run, CASE state WHEN 'damaged' THEN 'DAMAGED' WHEN 'refused' THEN 'REFUSED' ELSE verdict END AS verdict
+    FROM run_folders
+    LEFT JOIN verdicts USING (run)
+    UNION ALL
+    SELECT run, verdict FROM published
+),
+this AS (SELECT * FROM graded LEFT JOIN known USING (run) WHERE run = $run),
+other AS (SELECT * FROM graded LEFT JOIN known USING (run) WHERE run = $base),
+broken AS (
+    SELECT run, 1 AS nth, 'lost engines' AS what, gone AS names FROM engines
+    UNION ALL
+    SELECT run, 2, 'targets not run', list(target ORDER BY target_no) FILTER (state <> 'graded') FROM target_states GROUP BY run
+    UNION ALL
+    SELECT run, 3, 'starts refused', list(target ORDER BY target_no) FILTER (is_refused) FROM target_states GROUP BY run
+    UNION ALL
+    SELECT run, 4, 'drill', [value] FROM settings WHERE key = 'fault' AND value <> ''
+),
+told AS (
+    SELECT string_agg(
+        what || ' of ' || run || ': ' || array_to_string(names[:5], ', ')
+            || CASE WHEN len(names) > 5 THEN ' and ' || len(names) - 5 || ' more' ELSE '' END,
+        '; ' ORDER BY nth, run
+    ) AS broken
+    FROM broken
+    WHERE run IN ($run, $base) AND names IS NOT NULL
+),
 unlike AS (
     SELECT nullif(concat_ws('; ',
-        CASE WHEN this.run IS NULL THEN $run || ' has no table of what it is' END,
-        CASE WHEN other.run IS NULL THEN $base || ' has no table of what it is' END,
+        CASE WHEN this.totals_only IS NULL THEN $run || ' has no table of what it is' END,
+        CASE WHEN other.totals_only IS NULL THEN $base || ' has no table of what it is' END,
         CASE WHEN this.totals_only THEN $run || ' is published totals' END,
         CASE WHEN other.totals_only THEN $base || ' is published totals' END,
-        CASE WHEN this.report_of <> other.report_of THEN 'measured by ' || this.report_of || ' and ' || other.report_of END,
+        CASE WHEN this.verdict IN ('PASS', 'UNPROVEN') AND this.verdict = other.verdict THEN NULL
+            ELSE 'verdict ' || coalesce(this.verdict, 'not known') || ' beside ' || coalesce(other.verdict, 'not known')
+            END,
+        broken,
+        CASE WHEN this.measured_by <> other.measured_by
+            THEN 'measured by ' || this.measured_by || ' and ' || other.measured_by END,
         CASE WHEN this.profile IS DISTINCT FROM other.profile
             THEN 'profile ' || coalesce(this.profile, '?') || ' and ' || coalesce(other.profile, '?') END,
         CASE WHEN this.fleet IS DISTINCT FROM other.fleet
@@ -36,20 +89,19 @@ unlike AS (
         CASE WHEN this.backends IS DISTINCT FROM other.backends
             THEN 'backends ' || coalesce(this.backends::VARCHAR, '?') || ' and ' || coalesce(other.backends::VARCHAR, '?') END,
         CASE WHEN this.shares IS DISTINCT FROM other.shares THEN 'targets or their shares' END,
-        (SELECT string_agg(run || ' is a drill', '; ' ORDER BY run)
-            FROM settings WHERE run IN ($run, $base) AND key = 'fault' AND value <> '')
+        CASE WHEN broken IS NULL AND this.measured_by = other.measured_by AND this.shares = other.shares
+                AND this.timed IS DISTINCT FROM other.timed
+            THEN 'how many nodes of a target have a latency' END
     ), '') AS unlike
-    FROM (SELECT 1) LEFT JOIN this ON true LEFT JOIN other ON true
+    FROM told LEFT JOIN this ON true LEFT JOIN other ON true
 ),
 figures AS (
     SELECT run, target_no, target, http_2xx, planned, p50_ns / 1e6 AS p50_ms, p99_ns / 1e6 AS p99_ms, max_ns / 1e6 AS max_ms
     FROM target_summary
     UNION ALL
-    SELECT
-        run, NULL, 'all targets', sum(http_2xx), CASE WHEN count(*) = count(planned) THEN sum(planned) END,
-        max(p50_ns) / 1e6, max(p99_ns) / 1e6, max(max_ns) / 1e6
-    FROM target_summary
-    GROUP BY run
+    SELECT run, NULL, 'all targets', http_2xx, planned, p50_ms, p99_ms, max_ms
+    FROM run_folders
+    LEFT JOIN summed USING (run)
     UNION ALL
     SELECT run, NULL, 'all targets', http_2xx, planned, worst_p50_ms, worst_p99_ms, worst_max_ms FROM published
 ),
@@ -65,10 +117,15 @@ SELECT
     round(theirs.p50_ms, 3) AS base_p50_ms,
     round(mine.p99_ms, 3) AS p99_ms,
     round(theirs.p99_ms, 3) AS base_p99_ms,
-    round(mine.p99_ms / nullif(theirs.p99_ms, 0), 2) AS p99_ratio,
+    CASE WHEN unlike IS NULL THEN round(mine.p99_ms / nullif(theirs.p99_ms, 0), 2) END AS p99_ratio,
     round(mine.max_ms, 3) AS max_ms,
     round(theirs.max_ms, 3) AS base_max_ms,
-    (SELECT unlike FROM unlike) AS unlike
+    (SELECT verdict FROM this) AS verdict,
+    (SELECT verdict FROM other) AS base_verdict,
+    (SELECT lost_backends FROM this) AS lost_backends,
+    (SELECT lost_backends FROM other) AS base_lost_backends,
+    unlike
 FROM mine
 FULL JOIN theirs USING (target, in_all)
+CROSS JOIN unlike
 ORDER BY in_all, coalesce(mine.target_no, theirs.target_no), target

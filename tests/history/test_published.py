@@ -100,7 +100,9 @@ def test_a_comparison_with_published_totals_has_one_row_that_both_have_and_says_
     assert (rows["svc-1"]["base_http_2xx"], rows["svc-1"]["base_p99_ms"]) == (None, None)
     both = rows["all targets"]
     assert (both["http_2xx"], both["planned"], both["base_http_2xx"], both["base_planned"]) == (1440, 1440, 1400, 1440)
-    assert both["unlike"] == "soak-2026 is published totals; profile quick and soak; fleet local and ?"
+    assert both["unlike"] == (
+        "soak-2026 is published totals; verdict not known beside not known; profile quick and soak; fleet local and ?"
+    )
     assert (both["base_p50_ms"], both["base_p99_ms"]) == (None, 2.5)
 
 

@@ -95,7 +95,8 @@ def test_a_drill_is_named_run_by_run_and_in_a_comparison(runs: Path) -> None:
         "quick-1": "no",
         "quick-2": "freeze proxy node-b at 3s for 3s",
     }
-    assert {row["unlike"] for row in answer(runs, "compare", run="quick-2", base="quick-1")} == {"quick-2 is a drill"}
+    (unlike,) = {row["unlike"] for row in answer(runs, "compare", run="quick-2", base="quick-1")}
+    assert "drill of quick-2: freeze proxy node-b at 3s for 3s" in unlike
 
 
 def test_latency_names_the_target_of_every_statistic(runs: Path) -> None:
@@ -184,21 +185,115 @@ def test_targets_name_the_worst_node_of_each(runs: Path) -> None:
 
 
 def test_like_runs_are_compared_without_a_word(runs: Path) -> None:
-    rows = answer(runs, "compare", run="quick-2", base="quick-1")
+    slow = made.clean_tables({"svc-1": 9, "uds-echo": 3}, NODES, slow=2.0)
+    made.save_run(runs, "slow-1", slow, made.verdict_of(slow, "slow-1"))
+    rows = answer(runs, "compare", run="slow-1", base="quick-1")
     assert [row["target"] for row in rows] == ["svc-1", "uds-echo", "all targets"]
-    assert (rows[2]["http_2xx"], rows[2]["planned"], rows[2]["base_http_2xx"]) == (720, 1440, 1440)
+    assert (rows[2]["http_2xx"], rows[2]["planned"], rows[2]["base_http_2xx"]) == (1440, 1440, 1440)
     assert rows[2]["p99_ms"] == max(row["p99_ms"] for row in rows[:2])
     assert {row["unlike"] for row in rows} == {None}
-    assert all(row["p99_ratio"] == pytest.approx(row["p99_ms"] / row["base_p99_ms"], rel=0.02) for row in rows)
+    assert [row["p99_ratio"] for row in rows] == [2, 2, 2]
+    assert {tuple(row[key] for key in SIDES) for row in rows} == {("PASS", "PASS", 0, 0)}
+
+
+SIDES = ("verdict", "base_verdict", "lost_backends", "base_lost_backends")
+
+
+def test_no_ratio_is_told_of_a_run_that_lost_an_engine(runs: Path) -> None:
+    """Latencies of half the nodes beside those of all say nothing of either."""
+    for run, base, sides in (
+        ("quick-2", "quick-1", ("FAIL", "PASS", 1, 0)),
+        ("quick-1", "quick-2", ("PASS", "FAIL", 0, 1)),
+    ):
+        rows = answer(runs, "compare", run=run, base=base)
+        words = " beside ".join(sides[:2])
+        assert {row["unlike"] for row in rows} == {f"verdict {words}; lost engines of quick-2: node-b"}
+        assert {row["p99_ratio"] for row in rows} == {None}
+        assert {tuple(row[key] for key in SIDES) for row in rows} == {sides}
+        assert all(row["p99_ms"] and row["base_p99_ms"] for row in rows)
+
+
+def broken_tables(how: str) -> made.Tables:
+    """A run of the plan of quick-1 in which something is broken, and which its verdict does not tell of."""
+    tables = made.clean_tables({"svc-1": 9, "uds-echo": 3}, NODES)
+    if how == "missing":
+        tables["executions"].pop()
+    elif how == "not run":
+        tables["executions"][-1]["not_run"] = True
+    elif how == "refused":
+        tables["executions"][-1]["refused"] = "execution_cap"
+    elif how == "silent":
+        tables["backends"][-1] |= {"returned": False, "released_requests": None}
+        tables["counters"].pop()
+    cells_without_statistics = {"missing": 2, "not run": 2, "refused": 0}.get(how, 1)
+    del tables["statistics"][len(tables["statistics"]) - 2 * cells_without_statistics :]
+    return tables
+
+
+@pytest.mark.parametrize(
+    ("how", "unlike"),
+    [
+        ("missing", "targets not run of odd-1: uds-echo"),
+        ("not run", "targets not run of odd-1: uds-echo"),
+        ("refused", "starts refused of odd-1: uds-echo"),
+        ("silent", "lost engines of odd-1: node-b"),
+        ("without a latency", "how many nodes of a target have a latency"),
+    ],
+)
+def test_what_is_broken_in_either_run_is_named_and_leaves_no_ratio(runs: Path, how: str, unlike: str) -> None:
+    tables = broken_tables(how)
+    made.save_run(runs, "odd-1", tables, made.verdict_of(tables, "odd-1"))
+    for sides in ({"run": "odd-1", "base": "quick-1"}, {"run": "quick-1", "base": "odd-1"}):
+        rows = answer(runs, "compare", **sides)
+        assert {row["unlike"] for row in rows} == {unlike}
+        assert {row["p99_ratio"] for row in rows} == {None}
+
+
+def test_many_lost_engines_are_named_in_part(runs: Path) -> None:
+    nodes = [f"node-{number}" for number in range(9)]
+    tables = made.lose(made.clean_tables({"svc-1": 9}, nodes), *nodes[:7])
+    made.save_run(runs, "many-1", tables, made.verdict_of(tables, "many-1"))
+    (unlike,) = {row["unlike"] for row in answer(runs, "compare", run="many-1", base="many-1")}
+    assert unlike == "lost engines of many-1: node-0, node-1, node-2, node-3, node-4 and 2 more"
+
+
+def test_a_refused_run_is_compared_with_nothing(runs: Path) -> None:
+    tables = made.clean_tables({"svc-1": 9})
+    for run in ("torn-1", "torn-2"):
+        folder = made.save_run(runs, run, tables, made.verdict_of(tables, run, "REFUSED", "torn"))
+        shutil.rmtree(folder.tables)
+    rows = answer(runs, "compare", run="torn-1", base="quick-1")
+    assert [row["target"] for row in rows] == ["svc-1", "uds-echo", "all targets"]
+    assert {row["unlike"].split("; ")[1] for row in rows} == {"verdict REFUSED beside PASS"}
+    (row,) = answer(runs, "compare", run="torn-1", base="torn-2")
+    assert row["unlike"].startswith(
+        "torn-1 has no table of what it is; torn-2 has no table of what it is; verdict REFUSED"
+    )
+
+
+def test_runs_that_nobody_graded_are_not_alike(runs: Path) -> None:
+    made.save_run(runs, "new-1", made.clean_tables({"svc-1": 9, "uds-echo": 3}, NODES), None)
+    (unlike,) = {row["unlike"] for row in answer(runs, "compare", run="new-1", base="quick-1")}
+    assert unlike == "verdict not known beside PASS"
+
+
+def test_a_report_of_another_producer_is_unlike_one_of_this_harness(runs: Path) -> None:
+    """What their latencies cover is not the same."""
+    tables = made.clean_tables({"svc-1": 9, "uds-echo": 3}, NODES)
+    for backend in tables["backends"]:
+        backend["released_requests"] = None
+    made.save_run(runs, "sortie-1", tables, made.verdict_of(tables, "sortie-1"))
+    (unlike,) = {row["unlike"] for row in answer(runs, "compare", run="sortie-1", base="quick-1")}
+    assert unlike == "measured by sortie and this harness"
 
 
 def test_unlike_runs_are_named_as_such(runs: Path) -> None:
     tables = made.clean_tables({"svc-1": 9, "other": 3}, ("node-a",), duration_s=120)
-    made.save_run(runs, "long-1", tables, None)
+    made.save_run(runs, "long-1", tables, made.verdict_of(tables, "long-1"))
     rows = answer(runs, "compare", run="long-1", base="quick-1")
     assert {row["target"] for row in rows} == {"svc-1", "uds-echo", "other", "all targets"}
-    (unlike,) = {row["unlike"] for row in rows}
-    assert unlike == "duration_s 120 and 60; backends 1 and 2; targets or their shares"
+    assert {row["unlike"] for row in rows} == {"duration_s 120 and 60; backends 1 and 2; targets or their shares"}
+    assert {row["p99_ratio"] for row in rows} == {None}
 
 
 def test_resources_are_cores_over_the_time_that_was_sampled(runs: Path) -> None:
