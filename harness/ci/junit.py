@@ -62,8 +62,9 @@ def _properties(verdict: Verdict, tables_sha256: str | None) -> Iterator[tuple[s
 
 
 def _said(verdict: Verdict) -> list[str]:
-    """The run's own lines: what was noted, and the verdict."""
-    return [*(f"NOTE  {note}" for note in verdict.notes), render(verdict)[-1]]
+    """The run's own lines: who was lost and why, what was noted, and the verdict."""
+    *lines, last = render(verdict)
+    return [*(line for line in lines if line.startswith(("LOST  ", "NOTE  "))), last]
 
 
 def _cells(target: TargetResult) -> Iterator[Case]:
@@ -82,21 +83,30 @@ def _cell(target: TargetResult, node: str, results: list[NodeResult]) -> Case:
     elapsed_ms = max((result.elapsed_ms for result in results if result.elapsed_ms is not None), default=None)
     if target.state == "not_run":
         return Case(target.target, node, elapsed_ms, "skipped", "not run", lines=target.reasons)
-    if found := [finding for finding in target.findings if finding.node in (None, node)]:
-        return _found(target.target, node, elapsed_ms, "failure", found)
-    if found := [finding for finding in target.unmeasured if finding.node in (None, node)]:
-        return _found(target.target, node, elapsed_ms, "error", found)
+    errors = [f"error of {result.backend}: {result.error}" for result in results if result.error]
+    for outcome, findings in (("failure", target.findings), ("error", target.unmeasured)):
+        if found := [finding for finding in findings if finding.node in (None, node)]:
+            return _found(target.target, node, elapsed_ms, outcome, found, errors)
     if not results or any(result.state != "returned" for result in results):
         states = " and ".join(result.state for result in results) or "no result"
-        return Case(target.target, node, elapsed_ms, "error", f"not graded: {states}", "evidence", target.reasons)
+        return Case(
+            target.target, node, elapsed_ms, "error", f"not graded: {states}", "evidence", (*target.reasons, *errors)
+        )
     return Case(target.target, node, elapsed_ms)
 
 
-def _found(target: str, node: str, elapsed_ms: int | None, outcome: str, found: Sequence[Finding]) -> Case:
-    """One outcome, however many findings: CI shows the first of a case only."""
+def _found(
+    target: str,
+    node: str,
+    elapsed_ms: int | None,
+    outcome: str,
+    found: Sequence[Finding],
+    errors: Sequence[str] = (),
+) -> Case:
+    """One outcome, however many findings: CI shows the first of a case only. ``errors``: what the driver said there."""
     message = ", ".join(dict.fromkeys(finding.rule for finding in found))
     causes = ", ".join(sorted({finding.cause for finding in found}))
-    return Case(target, node, elapsed_ms, outcome, message, causes, tuple(map(_finding, found)))
+    return Case(target, node, elapsed_ms, outcome, message, causes, (*map(_finding, found), *errors))
 
 
 def _finding(finding: Finding) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.gate.text import brief, ms
-from harness.gate.verdict import FAIL, PASS, REFUSED, Finding, NodeResult, TargetResult, Verdict
+from harness.gate.verdict import FAIL, PASS, REFUSED, Finding, LostBackend, NodeResult, TargetResult, Verdict
 from harness.terminal import printable
 
 LIMIT_BYTES = 1_000_000
@@ -110,6 +110,8 @@ def _sections(verdict: Verdict) -> Iterator[Section]:
     findings = _table("target", "node", "rule", "class", "requests", "whose", "what")
     yield Section("\n### Findings\n" + findings, found, lambda item: _finding(*item))
     yield Section("\n### Not measured\n" + findings, blind, lambda item: _finding(*item))
+    lost = "\n### Lost backends\n" + _table("node", "address", "targets", "error")
+    yield Section(lost, verdict.lost, _lost)
     folded = f"\n<details><summary>{len(cells):,} cells: every target on every node</summary>\n" + _table(
         "target", "node", "state", "2xx of planned", "rps", "p50, ms", "p99, ms", "max, ms", "failures"
     )
@@ -132,16 +134,26 @@ def _finding(target: str, finding: Finding) -> str:
     )
 
 
+def _lost(lost: LostBackend) -> str:
+    return _row(data(lost.node), data(lost.backend), f"{lost.targets:,}", data(lost.error, LONGEST_PROSE))
+
+
 def _cell(target: TargetResult, node: NodeResult) -> str:
-    failures = UNKNOWN
-    if node.failures is not None:
-        counts = sorted(node.failures.items())
-        failures = " ".join(data(f"{name}={value}") for name, value in counts[:MOST]) or "none"
-        failures += f" and {len(counts) - MOST:,} more" if len(counts) > MOST else ""
     done = _of(node.http_2xx, node.planned)
     rate = UNKNOWN if node.rate_rps is None else brief(node.rate_rps)
     latency = (_ms(node.p50_ns), _ms(node.p99_ns), _ms(node.max_ns))
-    return _row(data(target.target), data(node.node), node.state, done, rate, *latency, failures)
+    return _row(data(target.target), data(node.node), node.state, done, rate, *latency, _failures(node))
+
+
+def _failures(node: NodeResult) -> str:
+    """Those that moved; that none did is said of what was counted alone."""
+    if node.failures is None:
+        return UNKNOWN
+    if not node.failures:
+        return "none of those counted" if node.unmeasured else "none"
+    counts = sorted(node.failures.items())
+    told = " ".join(data(f"{name}={value}") for name, value in counts[:MOST])
+    return f"{told} and {len(counts) - MOST:,} more" if len(counts) > MOST else told
 
 
 def _of(count: int | None, planned: int | None) -> str:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from harness.ci.junit import NO_NODE, RUN_CASE, junit
 from harness.gate import Verdict, grade
+from harness.gate.verdict import LostBackend
 from harness.terminal import printable
 from tests.ci.verdicts import finding, node, target, verdict
 
@@ -119,6 +120,24 @@ def test_a_finding_on_a_node_fails_that_nodes_case_once() -> None:
     )
 
 
+def test_why_an_engine_was_lost_is_on_its_case_and_in_the_output() -> None:
+    gone = node("south", state="lost, returned nothing", http_2xx=None, error="connection <reset>\x1b")
+    found = (finding("lost_backend", "south", cause="driver"),)
+    lost = (LostBackend("south", "south:7000", 3, "first <error>"),)
+    graded = verdict(target("orders", (node("north"), gone), findings=found), lost=lost)
+    suite = check(junit(graded))
+    (failure,) = case_of(suite, "orders", "south")
+    assert str(failure.text).splitlines() == [
+        "lost_backend cause=driver: lost_backend is broken",
+        "error of south:7000: connection <reset>\\x1b",
+    ]
+    assert len(case_of(suite, "orders", "north")) == 0
+    said = suite.findtext("system-out", "").splitlines()
+    assert said[0] == "LOST  south (south:7000)  targets=3  error: first <error>"
+    silent = check(junit(verdict(target("orders", (gone,)))))
+    assert "connection <reset>" in str(case_of(silent, "orders", "south")[0].text), "also where no finding says it"
+
+
 def test_a_finding_on_the_target_fails_all_of_its_nodes() -> None:
     suite = check(junit(verdict(target("orders", findings=(finding("short_run"),)), target("basket"))))
     failed = {key for key, outcome in outcomes(suite).items() if outcome == "failure"}
@@ -188,10 +207,15 @@ def test_every_graded_case_keeps_the_form_and_no_finding_is_lost(case: str, tabl
     assert found[RUN_CASE] == {"PASS": "passed", "FAIL": "failure"}.get(graded.word, "error")
     for each in graded.targets:
         mine = {outcome for (name, _), outcome in found.items() if name == printable(each.target)}
-        assert (mine == {"passed"}) == (each.word == "PASS")
+        idle = any(cell.state != "returned" for cell in each.nodes)  # a finding about the run alone may say why
+        assert (mine == {"passed"}) == (each.word == "PASS" and not idle)
     texts = " ".join(str(element.text) for case in suite.iter("testcase") for element in case)
     said = [one for each in graded.targets for one in each.findings]
     assert all(printable(one.detail) in texts for one in [*said, *graded.run_findings])
+    whys = [each.error for cells in graded.targets for each in cells.nodes if each.error and cells.state == "graded"]
+    assert all(printable(why) in texts for why in whys)
+    out = suite.findtext("system-out", "")
+    assert all(printable(f"LOST  {one.node} ({one.backend})") in out for one in graded.lost)
 
 
 def test_the_names_of_one_plan_are_the_same_in_every_run(tables_of: Callable[[str], Path]) -> None:

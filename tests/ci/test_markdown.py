@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from harness.ci.markdown import LIMIT_BYTES, LONGEST, data, markdown
 from harness.gate import Verdict, grade
+from harness.gate.verdict import LostBackend
 from harness.terminal import printable
 from tests.ci.verdicts import finding, node, target, verdict
 
@@ -95,6 +96,28 @@ def test_the_verdict_comes_first_then_failing_targets_then_what_is_wrong() -> No
     assert left_out(text) == []
 
 
+def test_why_an_engine_was_lost_is_told() -> None:
+    found = (finding("lost_backend", "south", cause="driver"),)
+    lost = (LostBackend("south", "10.9.0.12:7000", 3, "connection <reset> by @peer"),)
+    text = markdown(verdict(target("orders", findings=found), lost=lost))
+    rows = check(text)
+    assert text.index("### Findings") < text.index("### Lost backends") < text.index("<details>")
+    (row,) = [row for row in rows if len(row) == 4]
+    assert [said(row[0]), said(row[1]), row[2], said(row[3])] == [
+        ["south"],
+        ["10.9.0.12:7000"],
+        "3",
+        ["connection <reset> by @peer"],
+    ]
+    assert "Lost backends" not in markdown(verdict(target("orders")))
+
+
+def test_no_failure_is_said_of_what_was_counted_alone() -> None:
+    cells = (node("north", failures={}), node("south", failures={}, unmeasured=("pool_overflow",)))
+    rows = check(markdown(verdict(target("orders", cells))))
+    assert [row[8] for row in rows if len(row) == 9] == ["none", "none of those counted"]
+
+
 def test_a_refusal_is_its_reason() -> None:
     text = markdown(Verdict.refused("quick-1", "report.json is *torn* <at> @byte 9"), beside=["DRILL  x"])
     assert check(text) == []
@@ -110,6 +133,7 @@ def test_graded_cases_keep_the_form(case: str, tables_of: Callable[[str], Path])
     shown = said(text)
     assert all(printable(each.target) in shown for each in graded.targets)
     assert all(one.detail in shown for each in graded.targets for one in each.findings)
+    assert all(one.error in shown for one in graded.lost)
 
 
 @given(st.text(st.characters()) | st.text(NASTY))
