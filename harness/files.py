@@ -7,11 +7,12 @@ import fcntl
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 BLOCK_BYTES = 1 << 20
 NO_LOCKS = frozenset({errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP})  # a folder on NFS cannot be locked
@@ -45,7 +46,8 @@ def write_json(path: Path, value: Any) -> None:
 def read_json(path: Path) -> Any:
     """The parsed file. Raises OSError when unreadable and ValueError when it is not JSON, or nested beyond reason."""
     try:
-        return json.loads(path.read_bytes())
+        with open_regular(path) as file:
+            return json.loads(file.read())
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
 
@@ -95,10 +97,23 @@ def copy_whole(source: Path, target: Path) -> str:
     return digest.hexdigest()
 
 
+def open_regular(path: Path) -> BinaryIO:
+    """``path`` opened for reading. Raises OSError for what is no regular file: a FIFO would keep its reader for ever."""
+    file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115 - the caller closes it
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return file
+    file.close()
+    raise OSError(errno.EINVAL, "it is no regular file", str(path))
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 def sha256_file(path: Path) -> str:
-    """The file's SHA-256 in hex. Always reads every byte: an equal mtime proves nothing."""
+    """The file's SHA-256 in hex. Always reads every byte: an equal mtime proves nothing. Raises OSError."""
     digest = hashlib.sha256()
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         while block := file.read(BLOCK_BYTES):
             digest.update(block)
     return digest.hexdigest()

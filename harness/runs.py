@@ -31,10 +31,11 @@ def check_run_id(text: str) -> str:
 
 
 def run_folders(runs: Path) -> list[RunFolder]:
-    """Every run's folder in the runs folder, by name; what is published is not among them. Nothing inside is read."""
+    """Every run's folder in the runs folder, by name; not what is published, and no link. Nothing inside is read."""
     if not runs.is_dir():
         return []
-    return [RunFolder(entry) for entry in sorted(runs.iterdir()) if is_run_id(entry.name) and entry.is_dir()]
+    found = (entry for entry in sorted(runs.iterdir()) if is_run_id(entry.name) and not entry.is_symlink())
+    return [RunFolder(entry) for entry in found if entry.is_dir()]
 
 
 def new_run_id(profile: str, now: datetime | None = None) -> str:

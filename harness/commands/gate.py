@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,6 +71,9 @@ def gate(
     if run is None:
         raise UsageError("gate of which run? `harness runs` lists them, and --all grades every one")
     folder = find_run(runs_folder, run)
+    for path in filter(None, (junit_file, markdown_file)):
+        if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(runs_folder)):
+            raise UsageError(f"{path} lies in the runs folder, whose files are evidence; name one outside of it")
     if history:
         if per_node or stream or junit_file or markdown_file:
             raise UsageError("--history grades nothing: of the other options it goes with --json and --runs only")

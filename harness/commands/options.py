@@ -39,6 +39,8 @@ json_option: Decorator = click.option("--json", "as_json", is_flag=True, help="O
 def find_run(runs_folder: Path, run: str) -> RunFolder:
     """The folder of ``run``. Raises UsageError when there is none, or when the name is none a run may have."""
     folder = RunFolder(runs_folder / check_run_id(run))
+    if folder.root.is_symlink():
+        raise UsageError(f"{folder.root} is a link; name the runs folder that holds the run itself", run=run)
     if not folder.root.is_dir():
         raise UsageError(f"there is no run {run} in {runs_folder}; `harness runs` lists what is there", run=run)
     return folder

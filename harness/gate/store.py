@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from harness.errors import EvidenceError
+from harness.errors import EvidenceError, StageError
 from harness.files import fsync_folder, read_json, sha256_text, utc_stamp, write_atomic
 from harness.gate.text import render
 from harness.gate.verdict import Verdict
@@ -26,6 +26,8 @@ def append(verdicts: Path, verdict: Verdict, tables_digest: str) -> Path:
     half is left then.
     """
     verdicts.mkdir(parents=True, exist_ok=True)
+    if verdicts.is_symlink():
+        raise StageError(f"{verdicts} is a link, and a verdict is kept in its run's own folder; put a folder there")
     now = utc_stamp()
     lines = render(verdict)
     document = verdict.to_json() | {

@@ -72,6 +72,8 @@ def _make(folder: RunFolder, seal: Seal, stream: bool) -> dict[str, Any]:
             f"./doit soak run={folder.run} goes on with it, ./doit teardown:{folder.run} ends it and saves what it has",
             run=folder.run,
         )
+    for left in folder.root.glob(".tables.*.new"):  # of a process that was killed: this folder is ours alone now
+        shutil.rmtree(left, ignore_errors=True)
     try:
         seal(folder)
         tables = build_tables(folder.evidence, folder.tables, run=folder.run, stream=stream)

@@ -1,7 +1,8 @@
 -- about: One row per backend of an execution: refusal, lost or survivor (it returned and nothing is held against it),
 --        with its counts, what it sent, and the distributions that are shown.
 --        An absent counter is 0 where the producer counts it; where it does not, or where counters cannot be read, it
---        is NULL. sent: requests that left the engine; not_sent: those that its own queue turned away.
+--        is NULL. sent: requests that left the engine; not_sent: those that its own queue turned away; answers: those with
+--        a status that no failure counter holds (1xx, 2xx, 3xx, other).
 --        lateness is what of the send delay a wait for a free connection does not explain: the engine's own.
 --        held: unanswered requests held every connection. Requests waited for one longer than the run's limit of
 --        lateness, or were in flight at the end beside a full queue, and the engine itself was on time. The longest
@@ -20,6 +21,9 @@ WITH counted AS (
                 'k6.http_reqs'
             )
         ), 0) AS sent,
+        sum(value) FILTER (counter IN (
+            'benchmark.http_1xx', 'benchmark.http_2xx', 'benchmark.http_3xx', 'benchmark.http_xxx'
+        )) AS answers,
         bool_or(is_not_sent(counter)) AS has_not_sent,
         sum(value) FILTER (is_not_sent(counter)) AS not_sent,
         min(metric(counter)) FILTER (is_not_sent(counter)) AS not_sent_class,
@@ -68,6 +72,7 @@ SELECT
     returned AND NOT in_error AS survivor,
     CASE WHEN has_2xx THEN http_2xx WHEN readable AND counts_2xx THEN 0 END::BIGINT AS http_2xx,
     CASE WHEN sent IS NOT NULL THEN sent WHEN readable THEN 0 END::BIGINT AS sent,
+    greatest(answers, CASE WHEN has_2xx THEN http_2xx WHEN readable AND counts_2xx THEN 0 END)::BIGINT AS answers,
     CASE WHEN has_not_sent THEN not_sent WHEN readable AND counts_not_sent THEN 0 END::BIGINT AS not_sent,
     coalesce(not_sent_class, names_not_sent, 'pool_overflow') AS not_sent_class,
     CASE WHEN has_in_flight THEN in_flight WHEN readable AND counts_in_flight THEN 0 END::BIGINT AS in_flight,

@@ -51,6 +51,7 @@ SELECT
     bad_counters,
     http_2xx,
     sent,
+    answers,
     not_sent,
     not_sent_class,
     in_flight,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -157,3 +158,61 @@ def test_the_stream_is_no_way_round_a_report(runs: Path, capsys: pytest.CaptureF
         code, output, error = say(capsys, run, "--stream")
         assert (code, output, error.count("\n")) == (3, "", 1) and "leave out --stream" in error
     assert (len(stored(folder.verdicts)), sorted(folder.tables.iterdir())) == before
+
+
+@pytest.mark.parametrize("place", ["evidence/report.json", "tables/counters.parquet", "verdicts/x.json", "x.xml"])
+def test_files_for_ci_never_go_into_the_runs_folder(place: str, runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One wrong word, and a report would be in the place of the evidence."""
+    before = {path: path.read_bytes() for path in (runs / "clean").rglob("*") if path.is_file()}
+    for option in ("--junit", "--markdown"):
+        code, output, error = say(capsys, "clean", option, str(runs / "clean" / place))
+        assert (code, output, error.count("\n")) == (3, "", 1)
+    assert {path: path.read_bytes() for path in (runs / "clean").rglob("*") if path.is_file()} == before
+
+
+def test_what_leads_out_of_the_runs_folder_is_not_followed(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run, or its verdicts, that is a link: nothing is written at its end."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (runs / "clean" / "verdicts").symlink_to(elsewhere)
+    assert say(capsys, "clean")[0] == 4
+    (runs / "link").symlink_to(runs / "failures")
+    assert say(capsys, "link")[0] == 3
+    assert main(["gate", "--all", "--json"]) != 5 and '"link"' not in capsys.readouterr().out
+    assert not list(elsewhere.iterdir())
+
+
+@pytest.mark.parametrize("place", ["tables/index.json", "evidence/report.json", "stages/50-save.json", "run.json"])
+def test_a_fifo_is_no_file_and_nobody_waits_for_it(place: str, runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = runs / "clean" / place
+    path.parent.mkdir(exist_ok=True)
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    say(capsys, "clean")
+    assert main(["runs"]) == 0 and main(["gate", "--all"]) in (1, 2)
+
+
+def test_evidence_without_its_mark_is_refused(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert say(capsys, "clean")[0] == 0
+    (runs / "clean" / "evidence" / "SAVED").unlink()
+    code, _, error = say(capsys, "clean")
+    assert code == 2 and "SAVED is not there" in error
+
+
+def test_a_damaged_receipt_is_not_no_receipt(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is what the evidence is held against when tables are made of it again."""
+    receipt = runs / "clean" / "stages" / "50-save.json"
+    receipt.parent.mkdir()
+    for damage in ("", "{", '{"outputs": []}'):
+        receipt.write_text(damage)
+        shutil.rmtree(runs / "clean" / "tables", ignore_errors=True)
+        code, _, error = say(capsys, "clean")
+        assert code == 2 and "receipt" in error
+
+
+def test_tables_that_a_killed_process_left_are_swept(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    left = runs / "clean" / ".tables.12345.new"
+    left.mkdir()
+    assert say(capsys, "clean")[0] == 0 and not left.exists()
