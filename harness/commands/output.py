@@ -84,13 +84,17 @@ def _cell(value: Any) -> str:
     return printable(str(value))
 
 
-def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """RFC 4180 with a header line, but for plain newlines. NULL is an empty field; an empty text is ``""``."""
-    return "".join(",".join(_field(value) for value in row) + "\n" for row in [columns, *rows])
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, terminal: bool = False) -> str:
+    """RFC 4180 with a header line, but for plain newlines. NULL is an empty field; an empty text is ``""``.
+
+    Values are as they are, control characters too; for a ``terminal`` these are escaped.
+    """
+    return "".join(",".join(_field(value, terminal) for value in row) + "\n" for row in [columns, *rows])
 
 
-def _field(value: Any) -> str:
+def _field(value: Any, terminal: bool) -> str:
     if value is None:
         return ""
     text = stamp(value) if isinstance(value, datetime) else str(value)
+    text = printable(text) if terminal else text
     return '"' + text.replace('"', '""') + '"' if not text or any(c in text for c in ',"\r\n') else text

@@ -76,8 +76,9 @@ def sql(
         raise click.UsageError("a question is missing; --list shows the named ones")
     roots, published = run_roots(runs_folder), published_files(runs_folder)
     text, values = _resolve(question, _pairs(params), queries)
-    if question in queries:
-        _check_runs(values, {root.name for root in roots} | {file.stem for file in published}, runs_folder)
+    if question in queries and (asked := {run for name in ("run", "base") if (run := values.get(name))}):
+        _check_runs(asked, {root.name for root in roots} | {file.stem for file in published}, runs_folder)
+        roots = [root for root in roots if root.name in asked]  # no other is looked into
     if form == "parquet" and sys.stdout.isatty():
         raise UsageError("Parquet is no text for a terminal; send it to a file: harness sql … --format parquet > FILE")
     with open_database(roots, text, published=published) as database:
@@ -91,7 +92,9 @@ def sql(
     if form == "json":
         echo_json([dict(zip(columns, row, strict=True)) for row in rows])
     else:
-        click.echo(csv_text(columns, rows) if form == "csv" else text_table(columns, rows) + "\n", nl=False)
+        terminal = sys.stdout.isatty()
+        text = csv_text(columns, rows, terminal=terminal) if form == "csv" else text_table(columns, rows) + "\n"
+        click.echo(text, nl=False, color=True)  # else click takes escape sequences out of the data
     return None
 
 
@@ -103,11 +106,10 @@ def _resolve(question: str, given: dict[str, str], queries: dict[str, Query]) ->
     return question, given
 
 
-def _check_runs(values: dict[str, str], known: set[str], runs_folder: Path) -> None:
+def _check_runs(asked: set[str], known: set[str], runs_folder: Path) -> None:
     """A misspelt run would answer with an empty table, as if it had no targets."""
-    for name in ("run", "base"):
-        if (run := values.get(name)) and run not in known:
-            raise UsageError(f"there is no run {run} in {runs_folder}; `harness sql run-by-run` lists what is there")
+    if missing := sorted(asked - known):
+        raise UsageError(f"there is no run {missing[0]} in {runs_folder}; `harness sql run-by-run` lists what is there")
 
 
 def _pairs(params: tuple[str, ...]) -> dict[str, str]:
@@ -120,12 +122,8 @@ def _pairs(params: tuple[str, ...]) -> dict[str, str]:
 def _list(queries: dict[str, Query], form: str, name: str | None) -> None:
     """What can be asked; with ``name``, the columns of one table or view, or one named question."""
     tables = _tables()
-    if name in queries:
-        return _list_query(queries[name], form)
     if name is not None:
-        if name not in tables:
-            raise UsageError(f"there is no table or question named {name}; `harness sql --list` shows what there is")
-        return _list_columns(name, tables[name], form)
+        return _list_one(name, tables.get(name), queries.get(name), form)
     if form == "json":
         return echo_json({"schema": 1, "queries": [_document(q) for q in queries.values()], "tables": tables})
     for query in queries.values():
@@ -138,29 +136,32 @@ def _list(queries: dict[str, Query], form: str, name: str | None) -> None:
     return None
 
 
-def _list_query(query: Query, form: str) -> None:
+def _list_one(name: str, about: str | None, query: Query | None, form: str) -> None:
+    """What bears a name: a table, a question, or both (``resources``)."""
+    if about is None and query is None:
+        raise UsageError(f"there is no table or question named {name}; `harness sql --list` shows what there is")
+    columns = _columns(name) if about is not None else []
     if form == "json":
-        return echo_json({"schema": 1, **_document(query), "sql": query.sql})
-    click.echo(f"{query.name}: {query.asks}\n" + (f"takes {takes}\n" if (takes := _takes(query)) else ""))
-    return click.echo(query.sql.rstrip())
+        listed = [dict(zip(("name", "type", "about"), column, strict=True)) for column in columns]
+        table = {"name": name, "about": about, "columns": listed} if about is not None else {}
+        return echo_json({"schema": 1, **table, **({**_document(query), "sql": query.sql} if query else {})})
+    if about is not None:
+        click.echo(f"{name}: {about}\n\n" + text_table(("column", "type", "meaning"), columns))
+    if query:
+        click.echo(("\n" if about is not None else "") + f"{name}: {query.asks}")
+        click.echo((f"takes {takes}\n" if (takes := _takes(query)) else "") + "\n" + query.sql.rstrip())
+    return None
 
 
-def _list_columns(name: str, about: str, form: str) -> None:
+def _columns(name: str) -> list[tuple[str, str, str]]:
+    """Name, type and meaning of every column of a table or view."""
     from harness.history.database import ask, open_database
-    from harness.store.schemas import TABLES
+    from harness.history.meanings import meaning
 
-    meanings = {column.name: column.about for column in TABLES[name].columns} if name in TABLES else {}
-    query = f"SELECT column_name, column_type FROM (DESCRIBE {name})"  # noqa: S608 - a name of our own, checked above
+    query = f"SELECT column_name, column_type FROM (DESCRIBE {name})"  # noqa: S608 - a name of our own, checked before
     with open_database([], query) as database:
-        columns = [
-            (column, str(kind).lower(), meanings.get(str(column), "")) for column, kind in ask(database, query)[1]
-        ]
-    if form == "json":
-        keys = ("name", "type", "about")
-        listed = [dict(zip(keys, column, strict=True)) for column in columns]
-        return echo_json({"schema": 1, "name": name, "about": about, "columns": listed})
-    click.echo(f"{name}: {about}\n")
-    return click.echo(text_table(("column", "type", "meaning"), columns))
+        described = [(str(column), str(kind).lower()) for column, kind in ask(database, query)[1]]
+    return [(column, kind, meaning(name, column)) for column, kind in described]
 
 
 def _tables() -> dict[str, str]:

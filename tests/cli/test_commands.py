@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import pty
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from harness.cli import main
 from harness.commands.output import csv_text, echo_json, text_table, unique
 from harness.files import sha256_file
 from harness.gate.store import stored
+from harness.history import meanings
 from harness.runs import RunFolder
 from tests.report import made
 
@@ -27,6 +30,7 @@ def index(folder: RunFolder, refused: str | None = None) -> None:
     folder.evidence.mkdir(exist_ok=True)
     (folder.evidence / "report.json").write_text("{}")
     folder.sums.write_text(f"{sha256_file(folder.evidence / 'report.json')}  report.json\n")
+    folder.saved.write_text("2026-10-08T10:16:55.000Z\n")
     made.index(folder, refused)
 
 
@@ -124,7 +128,7 @@ def test_runs_lists_state_and_verdict(runs: Path, capsys: pytest.CaptureFixture[
     lines = {line.split()[0]: line.split() for line in output.splitlines()[2:]}
     assert code == 0
     assert lines["quick-1"][4:6] == ["graded", "PASS"]
-    assert lines["bad-1"][4:6] == ["created", "-"]
+    assert lines["bad-1"][4:6] == ["saved", "-"]
     assert lines["empty-1"][4:6] == ["unreadable", "-"]
 
 
@@ -203,8 +207,24 @@ def test_sql_lists_the_columns_of_a_table_and_of_a_view(runs: Path, capsys: pyte
         code, output, _ = say(capsys, "sql", "--list", name)
         assert code == 0 and output.splitlines()[4].split()[0] == "run"
     assert "SELECT" in say(capsys, "sql", "--list", "slowest")[1]
+    output = say(capsys, "sql", "--list", "resources")[1]  # a table, and a question
+    assert "rss_bytes  bigint" in output and "How many CPU cores" in output and "SELECT" in output
     code, output, error = say(capsys, "sql", "--list", "nope")
     assert (code, output) == (3, "") and "no table or question named nope" in error
+
+
+def test_every_column_that_can_be_asked_for_says_what_it_means(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One that is new is said in harness/history/meanings.py; one that is gone is taken out there."""
+    columns = {
+        (name, column["name"]): column["about"]
+        for name in json.loads(say(capsys, "sql", "--list", "--json")[1])["tables"]
+        for column in json.loads(say(capsys, "sql", "--list", name, "--json")[1])["columns"]
+    }
+    assert [place for place, about in columns.items() if not about] == []
+    assert set(meanings.said()) <= {column for _, column in columns}
+    assert set(meanings.said(of_one=True)) <= {f"{table}.{column}" for table, column in columns}
+    assert columns["cells", "sent"] == "requests that left the engine; NULL: not known"
+    assert columns["cells", "bad_counters"] == columns["backends", "bad_counters"] != ""
 
 
 def test_sql_lists_headers_whole_and_says_how_to_join(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -258,6 +278,14 @@ def test_a_run_with_a_damaged_table_is_named_on_stderr_and_the_rest_answers(
     assert (code, output) == (2, "") and why in error and error.count("\n") == 1
 
 
+def test_a_question_about_one_run_looks_into_no_other(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (runs / "bad-1" / "tables" / "statistics.parquet").unlink()
+    code, output, error = say(capsys, "sql", "latency", "--param", "run=quick-1", "--json")
+    assert (code, len(json.loads(output)), error) == (0, 8, "")
+    code, output, error = say(capsys, "sql", "latency", "--param", "run=bad-1", "--json")
+    assert (code, json.loads(output)) == (0, []) and "left out" in error
+
+
 def test_columns_of_one_name_lose_no_value(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(say(capsys, "sql", "SELECT 1 AS a, 2 AS a", "--json")[1]) == [{"a": 1, "a_2": 2}]
     assert unique(["a", "a", "a_2", "a"]) == ["a", "a_3", "a_2", "a_4"]
@@ -301,6 +329,25 @@ def test_a_question_has_a_time_limit(runs: Path, capsys: pytest.CaptureFixture[s
 @given(st.lists(st.lists(st.none() | st.text() | st.integers() | st.floats(), min_size=2, max_size=2)))
 def test_a_table_has_one_line_per_row_whatever_it_holds(rows: list[list[Any]]) -> None:
     assert len(text_table(["a", "b"], rows).split("\n")) == len(rows) + 2
+
+
+@given(st.lists(st.lists(st.none() | st.text() | st.just("\x1b[2J\x9b31m\x07"), min_size=2, max_size=2)))
+def test_csv_for_a_terminal_holds_no_control_character(rows: list[list[str | None]]) -> None:
+    lines = csv_text(["a", "\x1b[2J"], rows, terminal=True).split("\n")
+    assert len(lines) == len(rows) + 2 and all(line.isprintable() for line in lines)
+
+
+def test_csv_is_escaped_on_a_terminal_alone(
+    runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["sql", "SELECT chr(27) || '[2J' AS a", "--format", "csv"]
+    assert say(capsys, *words)[1] == "a\n\x1b[2J\n"
+    leader, follower = pty.openpty()
+    with os.fdopen(leader, "rb", buffering=0) as seen, os.fdopen(follower, "w") as terminal:
+        monkeypatch.setattr(sys, "stdout", terminal)
+        assert main(words) == 0
+        terminal.flush()
+        assert seen.read(100).replace(b"\r", b"") == b"a\n\\x1b[2J\n"
 
 
 @given(st.lists(st.lists(st.none() | st.text(alphabet='ab",\n\r ;'), min_size=2, max_size=2)))
