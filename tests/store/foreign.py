@@ -113,7 +113,7 @@ def k6_metrics(requests: int, failed: int = 0, dropped: int | None = 0) -> dict[
     rate = {"rate": failed / requests if requests else 0, "passes": failed, "fails": requests - failed}
     metrics["http_req_failed"] = {"type": "rate", "contains": "default", "values": rate}
     times = {
-        "avg": 2.25 + next(FILES) / 1e6,
+        "avg": round(2 + (2 * next(FILES) + 250_001) / 1e6, 6),  # an odd last digit: each is as long as the others
         "min": 1.5,
         "med": 2.125,
         "max": 9.75,
