@@ -23,7 +23,8 @@ def _lines(verdict: Verdict, per_node: bool) -> Iterator[str]:
     for subject, reason in verdict.run_reasons:
         yield f"FAIL  {subject}  -- {reason}"
     for lost in verdict.lost:
-        yield f"LOST  {lost.node} ({lost.backend})  targets={lost.targets}  error: {lost.error}"
+        address = "" if lost.backend == lost.node else f" ({lost.backend})"
+        yield f"LOST  {lost.node}{address}  targets={lost.targets}  error: {lost.error}"
     if window := verdict.window:
         engines = ""
         if window.engines_started_first:

@@ -11,6 +11,6 @@ SELECT
     cell AS item,
     judge(state, lost) AS verdict,
     'driver' AS cause,
-    'LOST BACKEND ' || node || ' (' || backend || ') '
+    'LOST BACKEND ' || engine_at(node, backend) || ' '
         || CASE WHEN returned THEN '[counters reported]' ELSE '[returned nothing]' END AS lead
 FROM cells

@@ -11,5 +11,5 @@ SELECT
     cell AS item,
     judge(state, dispatched AND NOT returned AND NOT lost AND execution_error IS NULL AND NOT is_refused) AS verdict,
     'evidence' AS cause,
-    node || ' (' || backend || ') returned nothing, and is not listed as lost' AS lead
+    engine_at(node, backend) || ' returned nothing, and is not listed as lost' AS lead
 FROM cells

@@ -11,5 +11,5 @@ SELECT
     cell AS item,
     judge(state, returned AND NOT dispatched) AS verdict,
     'evidence' AS cause,
-    node || ' (' || backend || ') returned a result and was not dispatched' AS lead
+    engine_at(node, backend) || ' returned a result and was not dispatched' AS lead
 FROM cells

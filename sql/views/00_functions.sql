@@ -31,3 +31,6 @@ CREATE MACRO is_latency(statistic) AS statistic IN ('benchmark_http_client.laten
 -- PASS, FAIL, SKIP (another rule says why this target cannot be judged); a condition that is unknown stays NULL
 CREATE MACRO judge(state, fails) AS
     CASE WHEN state <> 'graded' THEN 'SKIP' WHEN fails THEN 'FAIL' WHEN NOT fails THEN 'PASS' END;
+
+-- an engine for people: its node, and its address where that says more
+CREATE MACRO engine_at(node, backend) AS CASE WHEN node = backend THEN node ELSE node || ' (' || backend || ')' END;

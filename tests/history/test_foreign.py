@@ -12,7 +12,7 @@ from harness.adopt import adopt
 from harness.gate.saved import grade_run
 from harness.history.database import ask, open_database, run_roots
 from harness.history.queries import named_queries
-from harness.runs import run_folders
+from harness.runs import RunFolder, run_folders
 from tests.store import foreign
 
 
@@ -117,3 +117,14 @@ def test_counters_that_cannot_be_read_leave_no_zero(tmp_path: Path) -> None:
     (row,) = answer(tmp_path / "runs", "run-by-run")
     assert row["failures"].startswith("none (1 of 4 cells not measured) (not counted: ")
     assert {zero["failures"] for zero in answer(tmp_path / "runs", "zeros", "report")} == {None}
+
+
+def test_a_node_that_is_its_own_address_is_said_once(tmp_path: Path) -> None:
+    """A result file of a node that no list holds: its name is all that is known of where it ran."""
+    documents = {f"{t}@{n}": foreign.native(t, foreign.SHARES[t]) for t, n in [*CELLS, ("cart", "node-c")]}
+    documents["cart@node-c"]["results"] = []
+    take_in(tmp_path / "runs", tmp_path / "given", "nighthawk", documents, "stranger")
+    _, path = grade_run(RunFolder(tmp_path / "runs" / "stranger"))
+    text = path.read_text()
+    assert "LOST BACKEND node-c [returned nothing]" in text and "LOST  node-c  targets=1" in text
+    assert "node-c (" not in text
