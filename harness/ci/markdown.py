@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.gate.text import brief, ms
 from harness.gate.verdict import FAIL, PASS, REFUSED, Finding, LostBackend, NodeResult, TargetResult, Verdict
+from harness.store.source import KINDS
 from harness.terminal import printable
 
 LIMIT_BYTES = 1_000_000
@@ -97,7 +98,7 @@ def _opening(verdict: Verdict) -> Iterator[str]:
     if verdict.word != REFUSED:
         counts = ", ".join(f"{name.replace('_', ' ')} {value:,}" for name, value in verdict.counts.items())
         passed = {True: "pass", False: "fail", None: "nothing"}[verdict.report_pass]
-        yield f"{counts}. The driver's own report says {passed}. Graded: the {verdict.source}.\n"
+        yield f"{counts}. The driver's own report says {passed}. Graded: {KINDS.get(verdict.source, 'what nobody knows')}.\n"
 
 
 def _sections(verdict: Verdict) -> Iterator[Section]:
