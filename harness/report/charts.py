@@ -66,8 +66,11 @@ class LogAxis:
         return [10.0**power for power in range(self._low, self._high + 1)]
 
 
-def range_plot(rows: Sequence[Range]) -> Markup:
-    """One line per target × node from p50 (dot) over p99 (diamond) to the maximum (bar), on a log axis."""
+def range_plot(rows: Sequence[Range], covers: str = "") -> Markup:
+    """One line per target × node from p50 (dot) over p99 (diamond) to the maximum (bar), on a log axis.
+
+    ``covers`` says what the latency covers.
+    """
     axis = LogAxis((v for row in rows for v in (row.p50_ns, row.p99_ns, row.max_ns)), LEFT, WIDTH - RIGHT)
     step, gap, top = 17, 12, 30
     parts: list[Markup] = []
@@ -85,7 +88,7 @@ def range_plot(rows: Sequence[Range]) -> Markup:
         for v in axis.decades()
     ]
     grid.append(_text(WIDTH - RIGHT + 40, top - 16, "p50 · p99 · max", "tick"))
-    title = "Latency from the intended send time: p50, p99 and maximum per target and node, logarithmic"
+    title = f"p50, p99 and maximum per target and node, logarithmic. {covers}".strip()
     return _svg(WIDTH, bottom + 4, title, [*grid, *parts])
 
 

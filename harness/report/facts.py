@@ -8,6 +8,7 @@ from typing import Any
 from harness.files import read_json
 from harness.history.database import Database, ask, open_database
 from harness.history.queries import Query, named_queries
+from harness.report import words
 from harness.runs import RunFolder
 
 Row = dict[str, Any]
@@ -29,6 +30,11 @@ class Facts:
     worst_node: str | None
     timeline: list[Row]
     notes: list[str]
+
+    @property
+    def latency(self) -> str:
+        """What the latencies cover, in words; nothing where nobody measured one."""
+        return words.LATENCY.get(self.run.get("measured_by") or "", "")
 
     @property
     def engines(self) -> dict[str, bool]:

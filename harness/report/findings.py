@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.report import words
+from harness.report.advice import advice, kept
 from harness.report.facts import Row
+from harness.runs import RunFolder
 
 BRACKETED = re.compile(r"(?P<lead>.*\[)(?P<part>[^\[\]]*)(?P<tail>\].*)")
 """How a gate says a node's share of a finding: ``http_5xx=24 [node-b=12]``, with the sum of the target before it."""
@@ -81,7 +83,9 @@ def _together(details: Iterable[str]) -> list[str]:
     return [f"{lead}{' '.join(dict.fromkeys(parts))}{tail}" for (lead, tail), parts in said.items()]
 
 
-def next_steps(run: str, word: str, findings: Iterable[tuple[str | None, Row]], *, closed: bool = False) -> list[str]:
+def next_steps(
+    folder: RunFolder, word: str, findings: Iterable[tuple[str | None, Row]], *, closed: bool = False
+) -> list[str]:
     """What to do now, a sentence per broken rule in the order they were found.
 
     ``closed``: the run ended before it could be graded.
@@ -93,7 +97,7 @@ def next_steps(run: str, word: str, findings: Iterable[tuple[str | None, Row]], 
     if word == "REFUSED":
         return [
             f"Nothing was judged: the evidence cannot be graded. Mend or restore what the reason names, "
-            f"then: harness gate {run}"
+            f"then: harness gate {folder.run}"
         ]
     if word == "UNPROVEN":
         return [
@@ -101,12 +105,13 @@ def next_steps(run: str, word: str, findings: Iterable[tuple[str | None, Row]], 
             "Only a run whose load generator counts it can pass"
         ]
     if word != "FAIL":
-        return [f"Grade it: harness gate {run}"]
+        return [f"Grade it: harness gate {folder.run}"]
     nodes: dict[str, set[str]] = {}
     causes: dict[str, set[str]] = {}
     for _, finding in findings:
         rule = str(finding.get("rule"))
         nodes.setdefault(rule, set()).update(_nodes(finding))
         causes.setdefault(rule, set()).add(str(finding.get("cause")))
-    steps = [words.next_step(rule, names, causes[rule]) for rule, names in nodes.items()]
-    return steps or [f"Read what the gate says: harness gate {run} --per-node"]
+    of = kept(folder)
+    steps = [words.next_step(rule, advice(rule, of, names), causes[rule]) for rule, names in nodes.items()]
+    return steps or [f"Read what the gate says: harness gate {folder.run} --per-node"]

@@ -14,6 +14,7 @@ from harness.report.facts import Facts, Row, read_document, read_facts
 from harness.report.figures import by_kind, tiles
 from harness.report.grid import STATES, GridRow, build_grid
 from harness.runs import RunFolder
+from harness.store.source import KINDS
 
 Verdict = Mapping[str, Any]
 PLOTTED_NODES = 12
@@ -79,7 +80,7 @@ def context(folder: RunFolder, verdict: Verdict) -> dict[str, Any]:
         "what": what_ran(folder, facts),
         "line": verdict.get("verdict_line") or verdict_line(word, verdict),
         "reason": verdict.get("reason") or closed,
-        "next_steps": findings.next_steps(folder.run, word, found, closed=closed is not None),
+        "next_steps": findings.next_steps(folder, word, found, closed=closed is not None),
         "tiles": tiles(facts, verdict),
         "about": about(folder, facts),
         "pins": sorted((read_document(folder, "pins.json").get("pins") or {}).items()),
@@ -87,7 +88,8 @@ def context(folder: RunFolder, verdict: Verdict) -> dict[str, Any]:
         "nodes": list(dict.fromkeys(cell.node for row in grid for cell in row.cells)),
         "legend": [(state, *said) for state, said in STATES.items()],
         "findings": findings.grouped(found),
-        "range_plot": ranges(grid),
+        "range_plot": ranges(grid, facts.latency),
+        "latency": facts.latency,
         "left_out": max(0, len({c["node"] for c in facts.cells}) - PLOTTED_NODES),
         "timeline": over_time(facts, marks),
         "no_timeline": no_timeline(folder),
@@ -142,7 +144,8 @@ def about(folder: RunFolder, facts: Facts) -> list[tuple[str, str]]:
         ("first dispatch", words.utc(document.get("started_at"))),
         ("last answer", words.utc(document.get("ended_at"))),
         ("faults put in", drill(folder, facts) or (drill_of(run_settings(folder)) and "none")),
-        ("graded from", document.get("source")),
+        ("graded from", KINDS.get(str(document.get("source")))),
+        ("measured by", document.get("measured_by")),
         ("run created", words.utc(document.get("created_at"))),
     ]
     return [(name, str(value) if value is not None else words.NOT_MEASURED) for name, value in known]
@@ -163,7 +166,7 @@ def what_ran(folder: RunFolder, facts: Facts) -> str:
     return " · ".join(known[name] for name in names if known[name] != words.NOT_MEASURED)
 
 
-def ranges(grid: list[GridRow]) -> Any:
+def ranges(grid: list[GridRow], covers: str) -> Any:
     """The latency picture; with many nodes, the slowest of each target. None when nothing was measured."""
     rows: list[Range] = []
     for row in grid:
@@ -182,7 +185,7 @@ def ranges(grid: list[GridRow]) -> Any:
             )
             for cell in cells
         ]
-    return range_plot(rows) if any(row.p99_ns is not None for row in rows) else None
+    return range_plot(rows, covers) if any(row.p99_ns is not None for row in rows) else None
 
 
 def happened(facts: Facts) -> list[Mark]:

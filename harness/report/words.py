@@ -8,38 +8,6 @@ from datetime import datetime
 
 NOT_MEASURED = "not measured"
 
-NEXT_STEP: dict[str, str] = {
-    "missing": "The target was planned and never driven: compare plan.yaml with sortie.log in the evidence.",
-    "duplicate": "Two runs share one file. Save each run under a name of its own and grade again.",
-    "not_run": "The driver never attempted this target: sortie.log says why. Repeat the run.",
-    "refused_at_cap": "The engine was full: raise engine.max_executions, or drive fewer targets at once.",
-    "lost_backend": "The engine of that node went away: read engine-<node>.log, then proxy-<node>.log.",
-    "execution_error": "Read the error in the finding and the same lines of sortie.log.",
-    "short_run": "The load ended before its time: find the first error in sortie.log and repeat the run.",
-    "off_plan": "The engine of that node ran longer or shorter than planned: was its process frozen or starved of CPU?",
-    "pool_size": "Not every node took part: compare engines.tsv with the dispatch list in report.json.",
-    "failures": "Read the class in the finding, then access-<node>.log and proxy-<node>.log around its time.",
-    "driver_saturated": "The engine's queue was full: find what stalled (latency below). If nothing did, the load is "
-    "too much for one engine: raise connections= or stall_budget_s=, lower rate=, or spread it over more nodes=.",
-    "in_flight": "Requests had no outcome at the end: look for a stalled server, or raise engine.timeout_s.",
-    "below_plan": "Fewer answers than planned: read the same node's other findings first, then its latency.",
-    "above_plan": "More answers than planned: is something else sending through the same engine?",
-    "threshold": "A limit of the plan was passed; the finding shows the value that was seen.",
-    "unplanned_target": "The report holds a target outside the plan: report and share table are of two runs.",
-    "undispatched_backend": "A result came from an address that was not dispatched: report and log are of two runs.",
-    "silent_backend": "A node took the load and returned nothing, unlisted: the report may be cut off.",
-    "report_failed": "The driver says FAIL and nothing says why, or two files disagree: read its detail, sortie.log.",
-    "log_skips": "The driver's log says that something was skipped: read the SKIP lines of sortie.log.",
-    "no_results": "The execution ended without one result: read sortie.log and the engines' logs.",
-    "bad_counters": "A counter is not a whole number: the report was changed or its producer is broken.",
-    "driver_late": "The engine itself sent late: free CPU on its machine or lower rate=, then repeat the run.",
-    "churn_incomplete": "What was rolled is not what was planned: read churn.log, repair the cause and repeat the run.",
-}
-
-
-ANY_RULE = "Read the detail of the finding, and what the gate says of each node: harness gate RUN --per-node"
-"""The advice for a rule that has none of its own here."""
-
 BLAME: dict[str, str] = {
     "mesh": "the mesh failed this, not the load generator",
     "driver": "the load generator's fault, the mesh is not blamed",
@@ -49,21 +17,25 @@ BLAME: dict[str, str] = {
 """Cause of a finding → whom it blames."""
 
 
-def advice(rule: str) -> str:
-    """What to do when a rule is broken."""
-    return NEXT_STEP.get(rule, ANY_RULE)
+WAIT = "A wait for a connection is not in it, but in queue_to_connect: a stall that kept requests back shows there."
+LATENCY: dict[str, str] = {
+    "this harness": "Latency is counted from the moment a request should have been sent, so a stall of the server is "
+    "not hidden. The send delay is the p99 of how late requests were written, which that latency includes.",
+    "sortie": f"Latency starts when a request has been encoded on a connection, as sortie measures it. {WAIT}",
+    "nighthawk": f"Latency starts when a request has been encoded on a connection, as nighthawk measures it. {WAIT}",
+    "k6": "Latency is http_req_duration of k6: sending, waiting and receiving. A wait for a connection, connecting and "
+    "the TLS handshake are not in it, and neither is how late an iteration began.",
+}
+"""Who measured → what the latency covers."""
 
 
-def next_step(rule: str, nodes: Collection[str], causes: Collection[str] = ()) -> str:
-    """What to do about a broken rule and whom it blames; where it names one node, with that node's name in the files.
+def next_step(rule: str, advice: str, causes: Collection[str] = ()) -> str:
+    """What to do about a broken rule, and whom it blames.
 
     ``causes`` are those of all findings of the rule; where they differ, nobody is named.
     """
-    step = advice(rule)
-    if len(nodes) == 1:
-        step = step.replace("<node>", next(iter(nodes)))
     blame = BLAME.get(next(iter(causes))) if len(causes) == 1 else None
-    return f"{rule} ({blame}): {step}" if blame else f"{rule}: {step}"
+    return f"{rule} ({blame}): {advice}" if blame else f"{rule}: {advice}"
 
 
 def number(value: int, noun: str) -> str:

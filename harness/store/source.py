@@ -10,6 +10,14 @@ from harness.sortie.names import COUNTERS
 
 Json = Mapping[str, Any]
 
+KINDS = {
+    "report": "the driver's report",
+    "stream": "the results stream",
+    "nighthawk": "nighthawk's result files",
+    "k6": "k6's summaries",
+}
+"""What executions may be of → in words."""
+
 
 def all_counted() -> dict[str, bool]:
     """A producer of the report counts each of these for plain HTTP: one that is absent never moved."""
@@ -24,7 +32,7 @@ class Source:
     """
 
     file: str
-    kind: str  # report | stream | nighthawk | k6
+    kind: str  # one of KINDS
     executions: list[Json]
     skipped_lines: int
     passed: bool | None

@@ -11,7 +11,7 @@ summed AS (
     FROM target_summary
     GROUP BY run
 ),
--- latencies start at another moment in each of these
+-- latencies start at another moment with each of these
 producers AS (
     SELECT
         run,

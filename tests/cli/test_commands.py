@@ -368,13 +368,20 @@ def test_explain_says_what_a_rule_asserts(capsys: pytest.CaptureFixture[str]) ->
     assert json.loads(say(capsys, "explain", "off_plan", "--json")[1])["rule"] == "off_plan"
 
 
-def test_a_rule_without_advice_of_its_own_has_the_general_one(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_explain_says_what_to_do_here_and_elsewhere_or_in_one_run(
+    runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from harness.report import words
-
-    monkeypatch.delitem(words.NEXT_STEP, "off_plan")
-    assert words.ANY_RULE in say(capsys, "explain", "off_plan")[1]
+    """A run from elsewhere has no log of an engine, and no setting that could be changed."""
+    document = json.loads(say(capsys, "explain", "lost_backend", "--json")[1])
+    assert "engine-<node>.log" in document["if_broken"] and "engine-<node>.log" not in document["elsewhere"]
+    document = json.loads(say(capsys, "explain", "lost_backend", "--run", "quick-1", "--json")[1])
+    assert document["if_broken"] == "The engine of that node went away: read report.json."
+    assert "elsewhere" not in document
+    output = say(capsys, "explain", "refused_at_cap")[1]
+    assert "if broken  The engine was full. Raise engine.max_executions" in output
+    assert "elsewhere  The engine was full. Raise its cap" in output
+    code, output, error = say(capsys, "explain", "off_plan", "--run", "nope")
+    assert (code, output) == (3, "") and "there is no run nope" in error
 
 
 def test_explain_lists_every_rule_and_helps_with_a_typo(capsys: pytest.CaptureFixture[str]) -> None:

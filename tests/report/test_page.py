@@ -90,7 +90,43 @@ def test_a_lost_node_is_lost_on_every_target_and_unmeasured(tmp_path: Path, clea
     assert page.row("lost_backend") == ["lost_backend", "driver", "svc-1 , uds-echo", "node-b", "gone"]
     assert "none seen" in page.text and "1 of 2" in page.text and "node-b not counted" in page.text
     assert "because their engines returned nothing: node-b" in page.text
-    assert "engine-node-b.log" in page.text
+    assert "The engine of that node went away." in page.text  # and no file is named: this run has no evidence
+
+
+def test_the_next_step_names_a_file_that_the_run_has(tmp_path: Path, clean: made.Tables) -> None:
+    lost = [made.finding("svc-1", "node-b", "lost_backend", "driver", detail="gone")]
+    verdict = made.verdict_of(clean, "quick-1", "FAIL", findings=lost)
+    folder = made.save_run(tmp_path, "quick-1", clean, verdict)
+    folder.evidence.mkdir()
+    (folder.evidence / "svc-1@node-b.json").touch()
+    assert "went away: read <target>@node-b.json." in Page(render(folder, verdict)).text
+
+
+@pytest.mark.parametrize(
+    ("source", "own", "says", "graded_from"),
+    [
+        ("report", True, "counted from the moment a request should have been sent", "the driver's report"),
+        ("stream", False, "encoded on a connection, as sortie measures it", "the results stream"),
+        ("nighthawk", False, "encoded on a connection, as nighthawk measures it", "nighthawk's result files"),
+        ("k6", False, "Latency is http_req_duration of k6", "k6's summaries"),
+    ],
+)
+def test_the_page_says_what_its_latency_covers(
+    tmp_path: Path, clean: made.Tables, source: str, own: bool, says: str, graded_from: str
+) -> None:
+    clean["runs"][0]["source"] = source
+    for backend in clean["backends"]:
+        backend["released_requests"] = 540 if own else None
+    page = page_of(tmp_path, clean, made.verdict_of(clean, "quick-1"))
+    assert says in page.text and f"graded from {graded_from}" in page.text
+    assert ("should have been sent" in page.text) == own
+
+
+def test_where_nobody_measured_a_latency_nothing_is_said_of_it(tmp_path: Path, clean: made.Tables) -> None:
+    made.lose(clean, "node-a", "node-b")
+    page = page_of(tmp_path, clean, made.verdict_of(clean, "quick-1", "FAIL"))
+    assert "Latency is" not in page.text and "Latency starts" not in page.text
+    assert "measured by not measured" in page.text
 
 
 def test_a_failure_is_placed_on_its_cell_with_its_class(tmp_path: Path, clean: made.Tables) -> None:
