@@ -25,7 +25,8 @@ engines AS (
     SELECT
         run,
         count(DISTINCT backend) FILTER (lost) AS lost_backends,
-        list(DISTINCT node ORDER BY node) FILTER (lost OR state = 'graded' AND NOT returned AND NOT refusal) AS gone,
+        list(DISTINCT node ORDER BY node)
+            FILTER (lost OR state = 'graded' AND NOT returned AND NOT refusal AND NOT is_refused) AS gone,
         histogram(target) FILTER (p99_ns IS NOT NULL) AS timed
     FROM cells
     JOIN plan_targets USING (run, target_no)
@@ -79,16 +80,19 @@ unlike AS (
         broken,
         CASE WHEN this.measured_by <> other.measured_by
             THEN 'measured by ' || this.measured_by || ' and ' || other.measured_by END,
-        CASE WHEN this.profile IS DISTINCT FROM other.profile
-            THEN 'profile ' || coalesce(this.profile, '?') || ' and ' || coalesce(other.profile, '?') END,
-        CASE WHEN this.fleet IS DISTINCT FROM other.fleet
-            THEN 'fleet ' || coalesce(this.fleet, '?') || ' and ' || coalesce(other.fleet, '?') END,
-        CASE WHEN this.duration_s IS DISTINCT FROM other.duration_s
-            THEN 'duration_s ' || coalesce(this.duration_s::VARCHAR, '?') || ' and ' || coalesce(other.duration_s::VARCHAR, '?')
-            END,
-        CASE WHEN this.backends IS DISTINCT FROM other.backends
-            THEN 'backends ' || coalesce(this.backends::VARCHAR, '?') || ' and ' || coalesce(other.backends::VARCHAR, '?') END,
-        CASE WHEN this.shares IS DISTINCT FROM other.shares THEN 'targets or their shares' END,
+        CASE WHEN this.totals_only IS NOT NULL AND other.totals_only IS NOT NULL THEN nullif(concat_ws('; ',
+            CASE WHEN this.profile IS DISTINCT FROM other.profile
+                THEN 'profile ' || coalesce(this.profile, '?') || ' and ' || coalesce(other.profile, '?') END,
+            CASE WHEN this.fleet IS DISTINCT FROM other.fleet
+                THEN 'fleet ' || coalesce(this.fleet, '?') || ' and ' || coalesce(other.fleet, '?') END,
+            CASE WHEN this.duration_s IS DISTINCT FROM other.duration_s
+                THEN concat('duration_s ', coalesce(this.duration_s::VARCHAR, '?'), ' and ',
+                    coalesce(other.duration_s::VARCHAR, '?')) END,
+            CASE WHEN this.backends IS DISTINCT FROM other.backends
+                THEN concat('backends ', coalesce(this.backends::VARCHAR, '?'), ' and ',
+                    coalesce(other.backends::VARCHAR, '?')) END,
+            CASE WHEN this.shares IS DISTINCT FROM other.shares THEN 'targets or their shares' END
+        ), '') END,
         CASE WHEN broken IS NULL AND this.measured_by = other.measured_by AND this.shares = other.shares
                 AND this.timed IS DISTINCT FROM other.timed
             THEN 'how many nodes of a target have a latency' END
