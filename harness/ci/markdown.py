@@ -98,7 +98,8 @@ def _opening(verdict: Verdict) -> Iterator[str]:
     if verdict.word != REFUSED:
         counts = ", ".join(f"{name.replace('_', ' ')} {value:,}" for name, value in verdict.counts.items())
         passed = {True: "pass", False: "fail", None: "nothing"}[verdict.report_pass]
-        yield f"{counts}. The driver's own report says {passed}. Graded: {KINDS.get(verdict.source, 'what nobody knows')}.\n"
+        graded = KINDS.get(verdict.source, "what nobody knows")
+        yield f"{counts}. The driver's own report says {passed}. Graded: {graded}.\n"
 
 
 def _sections(verdict: Verdict) -> Iterator[Section]:
