@@ -98,7 +98,7 @@ def copy_whole(source: Path, target: Path) -> str:
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """``path`` opened for reading. Raises OSError for what is no regular file: a FIFO would keep its reader for ever."""
+    """``path`` opened for reading. Raises OSError for what is no regular file: a FIFO would keep its reader waiting."""
     file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115 - the caller closes it
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file

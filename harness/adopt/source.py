@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -45,7 +46,7 @@ def check_source(evidence: Path, files: Iterable[str], runs: Path, mark: Mark | 
     Raises UsageError when ``runs`` is a folder in it.
     """
     present = set(files)
-    if runs.resolve().is_relative_to(evidence):
+    if Path(os.path.realpath(runs)).is_relative_to(evidence):
         raise UsageError(f"{runs} lies inside the folder that is adopted; --runs names one outside")
     for name in sorted(present):
         if "\n" in name or readers.text(name) != name:

@@ -13,6 +13,7 @@ from harness.errors import EvidenceError
 from harness.files import alone, fsync_folder
 from harness.processes import Identity, alive, own_identity
 from harness.runs import RunFolder
+from harness.store.sums import verify_sums
 
 NAME = re.compile(r"\.adopting-([0-9]+)-([0-9]+)-[0-9a-f]{8}")
 
@@ -62,6 +63,13 @@ def land(made: Path, runs: Path) -> bool:
         raise _taken(there, "was never saved whole")
     if there.sums.read_bytes() != new.sums.read_bytes():
         raise _taken(there, "holds other evidence")
+    try:
+        verify_sums(there.evidence)
+    except EvidenceError as error:  # what was given may be the only good copy left
+        raise EvidenceError(
+            f"run {there.run} was adopted before, and its evidence is damaged now ({error.message}); "
+            f"move {there.root} away and adopt it again"
+        ) from error
     return False
 
 

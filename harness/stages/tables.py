@@ -64,8 +64,8 @@ def check_seal(folder: RunFolder) -> None:
     saved = receipts.read(folder, "save")
     if saved is None and (folder.adopted.exists() or receipts.path_of(folder, "save").exists()):
         raise EvidenceError(
-            f"the receipt of how {folder.run} was saved is gone or damaged, so nothing says that its evidence is what was "
-            "saved; put it back, or adopt the run again from where it came"
+            f"the receipt of how {folder.run} was saved is gone or damaged, so nothing says that its evidence is what "
+            "was saved; put it back, or adopt the run again from where it came"
         )
     if saved is not None and saved.outputs.get(receipts.name_of(folder.sums, folder)) != sha256_file(folder.sums):
         raise EvidenceError(f"{folder.sums} is not the list that was saved: the evidence proves nothing")

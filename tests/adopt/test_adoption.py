@@ -60,6 +60,19 @@ def test_the_same_run_twice_changes_nothing(directory: Path, tmp_path: Path, har
     assert traces(runs) == before
 
 
+def test_a_run_that_was_damaged_since_is_not_called_unchanged(
+    directory: Path, tmp_path: Path, harness: Harness
+) -> None:
+    """Who is told that all is there may remove the only good copy."""
+    runs = tmp_path / "runs"
+    assert harness("adopt", directory, "--runs", runs)[0] == 0
+    (run,) = [path for path in runs.iterdir() if not path.name.startswith(".")]
+    (run / "evidence" / "sortie.log").unlink()
+    code, out, err = harness("adopt", directory, "--runs", runs)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "damaged now" in err and "sortie.log" in err
+
+
 def test_another_run_of_the_same_name_is_refused(directory: Path, tmp_path: Path, harness: Harness) -> None:
     """One byte of a file that no rule reads is another run; so is a name that some file systems take for the same."""
     runs = tmp_path / "runs"
