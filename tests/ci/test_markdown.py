@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from harness.ci.markdown import LIMIT_BYTES, LONGEST, data, markdown
 from harness.gate import Verdict, grade
 from harness.gate.verdict import LostBackend
+from harness.store.source import KINDS
 from harness.terminal import printable
 from tests.ci.verdicts import finding, node, target, verdict
 
@@ -55,6 +56,12 @@ def said(text: str) -> list[str]:
 
 def left_out(text: str) -> list[int]:
     return [int(number.replace(",", "")) for number in re.findall(r"^([0-9,]+) more left out here", text, re.MULTILINE)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_graded_is_said_as_a_sentence(kind: str) -> None:
+    text = markdown(verdict(target("cart"), source=kind))
+    assert f"Graded: {KINDS[kind]}." in text
 
 
 def test_the_verdict_comes_first_then_failing_targets_then_what_is_wrong() -> None:
