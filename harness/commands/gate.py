@@ -79,7 +79,6 @@ def gate(
             raise UsageError("--history grades nothing: of the other options it goes with --json and --runs only")
         return _history(folder, as_json)
 
-    from harness.ci.publish import publish
     from harness.stages.gate import beside
 
     if stream and (folder.evidence / "report.json").exists():
@@ -88,9 +87,13 @@ def gate(
         )
     verdict, tables_sha256 = _grade(folder, stream=stream or None)
     lines = beside(folder)
-    troubles = publish(
-        verdict, junit_file=junit_file, markdown_file=markdown_file, tables_sha256=tables_sha256, beside=lines
-    )
+    troubles = []
+    if junit_file or markdown_file:
+        from harness.ci.publish import publish
+
+        troubles = publish(
+            verdict, junit_file=junit_file, markdown_file=markdown_file, tables_sha256=tables_sha256, beside=lines
+        )
     _say(folder, verdict, lines, per_node=per_node, as_json=as_json)
     if troubles:
         raise StageError(f"{' and '.join(troubles)}: the verdict {verdict.word} stands, name another file", run=run)
