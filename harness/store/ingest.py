@@ -10,12 +10,14 @@ from typing import Any
 
 from harness.files import fsync_folder, sha256_file
 from harness.store import contradictions, readers, side_rows
+from harness.store.driver_log import DriverLog, read_driver_log
 from harness.store.own_run import OwnRun, read_own
 from harness.store.parquet import Row, write_table
 from harness.store.report_rows import choose_source, report_rows
 from harness.store.schemas import SCHEMA_VERSION, TABLES
 from harness.store.source import Source
-from harness.store.stated import Stated, read_plan_statement, read_stream_statement
+from harness.store.stated import Stated, StatedStream, read_dates, read_stream_statement, read_times_statement
+from harness.store.stated_plan import read_plan_statement
 from harness.store.sums import digests
 
 SCENARIO = "mesh"
@@ -63,7 +65,7 @@ def _all_rows(evidence: Path, own: OwnRun, source: Source, scenario: str) -> dic
     nodes = {engine.ip: engine.node for engine in engines}
     schedule = evidence / "schedule.tsv"
     rolls = readers.read_schedule(schedule) if schedule.exists() else []
-    stated = _stated(evidence, env, shares, source, scenario)
+    stated = _stated(evidence, own, env, shares, source, scenario)
     thresholds = list(dict.fromkeys(stated.plan.thresholds))
     planned = {
         "nodes_listed": len(engines),
@@ -98,7 +100,9 @@ def _all_rows(evidence: Path, own: OwnRun, source: Source, scenario: str) -> dic
         "executions": report.executions,
         "backends": report.backends,
         "counters": report.counters,
-        "capabilities": [{"counter": name, "counted": counted} for name, counted in source.capabilities.items()],
+        "capabilities": [
+            {"counter": name, "counted": counted} for name, counted in _capabilities(source, stated).items()
+        ],
         "statistics": report.statistics,
         "thresholds": report.thresholds,
         "threshold_actuals": report.threshold_actuals,
@@ -111,17 +115,34 @@ def _all_rows(evidence: Path, own: OwnRun, source: Source, scenario: str) -> dic
 
 
 def _stated(
-    evidence: Path, env: Mapping[str, str], shares: list[readers.Share], source: Source, scenario: str
+    evidence: Path,
+    own: OwnRun,
+    env: Mapping[str, str],
+    shares: list[readers.Share],
+    source: Source,
+    scenario: str,
 ) -> Stated:
-    """What the other files say of what is graded. A log or a stream that is what is graded says nothing beside it."""
-    log = evidence / "sortie.log"
+    """What the other files say of what is graded. A log or a stream that is what is graded says nothing beside it.
+
+    A run of ours may be planned long before it is driven, and says by digests which plan it is of.
+    """
+    log, is_report = evidence / "sortie.log", source.kind == "report"
+    backends = readers.positive(dict(env), "BACKENDS", "run.env")
     return Stated(
-        backends=readers.positive(dict(env), "BACKENDS", "run.env"),
+        backends=backends,
         shares={f"{scenario}/{share.target}": share for share in shares},
-        plan=read_plan_statement(evidence / "plan.yaml", scenario),
-        log=readers.read_driver_log(log) if log.exists() else readers.DriverLog(),
-        stream=read_stream_statement(evidence / "results.jsonl") if source.kind == "report" else {},
+        plan=read_plan_statement(evidence / "plan.yaml", scenario, backends=backends),
+        log=read_driver_log(log) if log.exists() else DriverLog(),
+        stream=read_stream_statement(evidence / "results.jsonl") if is_report else StatedStream(),
+        times=read_times_statement(evidence / "times.tsv") if is_report else {},
+        dated={} if own.plan_is_known else read_dates(env),
     )
+
+
+def _capabilities(source: Source, stated: Stated) -> Mapping[str, bool]:
+    """A closed loop waits for a slow mesh instead of counting what it did not send."""
+    closed = {"benchmark.pool_overflow": False, "driver.open_loop": False} if stated.plan.open_loop is False else {}
+    return {**source.capabilities, **closed}
 
 
 def _run_row(
@@ -158,8 +179,8 @@ def _feeds(table: str, file: str, source: Source) -> bool:
     report = {source.file, "engines.tsv", *source.files}
     stated = {"run.env", "plan.yaml", "shares.tsv", "sortie.log"}
     fed = {
-        "runs": report | stated | {"run.json", "schedule.tsv"},
-        "executions": report | stated | {"results.jsonl"},
+        "runs": report | stated | {"run.json", "schedule.tsv", "results.jsonl", "times.tsv"},
+        "executions": report | stated | {"results.jsonl", "times.tsv"},
         "plan_targets": {"shares.tsv"},
         "plan_nodes": {"engines.tsv"},
         "plan_rolls": {"schedule.tsv"},
@@ -168,7 +189,7 @@ def _feeds(table: str, file: str, source: Source) -> bool:
         "progress": {"progress.jsonl", "engines.tsv"},
         "resources": {"resources.jsonl"},
         "histograms": {"histograms.jsonl", "engines.tsv"},
-        "capabilities": {source.file, *source.files},
+        "capabilities": {source.file, *source.files, "plan.yaml"},
     }
     if table == "access":
         return file.startswith("access-")

@@ -38,9 +38,17 @@ class OwnRun:
 
     @property
     def floor_pct(self) -> int:
-        """Percent of the planned count below which a survivor fails. Raises EvidenceError unless it is 1 to 100."""
+        """Percent of the planned count below which a survivor fails.
+
+        Raises EvidenceError unless it is 1 to 100, and where it is not the default and no plan is named that it is of.
+        """
         stated = self.settings.get("floor_pct", None if self.plan_is_known else DEFAULT_FLOOR_PCT)
         percent = readers.whole(stated)
+        if not self.plan_is_known and percent != DEFAULT_FLOOR_PCT:
+            raise EvidenceError(
+                f"{RUN_JSON} says floor_pct={_said(stated)} and not of which plan (plan_sha256), so it is not one that "
+                "this harness wrote; put back the one that it did"
+            )
         if percent is None or not 1 <= percent <= 100:
             raise EvidenceError(f"{RUN_JSON}: floor_pct must be a whole number from 1 to 100, is {_said(stated)}")
         return percent

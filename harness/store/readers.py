@@ -17,8 +17,6 @@ INT64_MAX = 2**63 - 1
 KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 DIGITS = re.compile(r"[0-9]{1,9}")
 POSITIVE = re.compile(r"[1-9][0-9]{0,8}")
-SUMMARY = re.compile(r"(?:PASS|FAIL)  ([0-9]{1,9})/([0-9]{1,9}) executions passed(?:, ([0-9]{1,9}) not run)?")
-FAILED = re.compile(r"  FAIL (.+?) \(scenario |FAIL   (.+?)  \(")  # as it ends, and in the closing block
 
 
 def read_text(path: Path) -> str:
@@ -70,17 +68,17 @@ class Share:
 
 def read_shares(path: Path) -> list[Share]:
     """``name TAB rate_rps[ TAB url]`` lines. An empty table and a target listed twice are refused."""
-    shares: list[Share] = []
+    shares: dict[str, Share] = {}
     for number, line in lines_of(read_text(path)):
         fields = line.rstrip("\r").split("\t")
         if len(fields) < 2 or not fields[0] or not DIGITS.fullmatch(fields[1]):
             raise EvidenceError(f"{path.name}:{number} is not 'name TAB requests per second TAB url'")
-        if any(share.target == fields[0] for share in shares):
+        if fields[0] in shares:
             raise EvidenceError(f"{path.name}:{number} lists target {fields[0][:80]!r} a second time")
-        shares.append(Share(fields[0], int(fields[1]), fields[2] if len(fields) > 2 else None))
+        shares[fields[0]] = Share(fields[0], int(fields[1]), fields[2] if len(fields) > 2 else None)
     if not shares:
         raise EvidenceError(f"{path.name} names no target, so nothing was planned that could pass")
-    return shares
+    return list(shares.values())
 
 
 @dataclass(frozen=True)
@@ -94,15 +92,15 @@ class Engine:
 
 def read_engines(path: Path) -> list[Engine]:
     """``ip TAB node[ TAB name]`` lines. An address listed twice is refused: it would belong to two nodes."""
-    engines: list[Engine] = []
+    engines: dict[str, Engine] = {}
     for number, line in lines_of(read_text(path)):
         fields = line.rstrip("\r").split("\t")
         if len(fields) < 2 or not fields[0] or not fields[1]:
             raise EvidenceError(f"{path.name}:{number} is not 'address TAB node TAB engine'")
-        if any(engine.ip == fields[0] for engine in engines):
+        if fields[0] in engines:
             raise EvidenceError(f"{path.name}:{number} lists address {fields[0][:80]!r} a second time")
-        engines.append(Engine(fields[0], fields[1], fields[2] if len(fields) > 2 else None))
-    return engines
+        engines[fields[0]] = Engine(fields[0], fields[1], fields[2] if len(fields) > 2 else None)
+    return list(engines.values())
 
 
 @dataclass(frozen=True)
@@ -124,42 +122,6 @@ def read_schedule(path: Path) -> list[PlannedRoll]:
             raise EvidenceError(f"{path.name}:{number} is not 'seconds TAB kind TAB name'")
         rolls.append(PlannedRoll(at_s, fields[1], fields[2]))
     return rolls
-
-
-@dataclass(frozen=True)
-class DriverLog:
-    """What the driver's log witnesses.
-
-    ``summary`` is its last summary line, with ``passed`` of ``ran`` executions and ``not_run`` more. ``failed`` are the
-    labels that it says FAIL of.
-    """
-
-    skip_lines: int = 0
-    summary: str | None = None
-    not_run: int | None = None
-    passed: int | None = None
-    ran: int | None = None
-    failed: frozenset[str] = frozenset()
-
-
-def read_driver_log(path: Path) -> DriverLog:
-    """Counts lines whose first word is SKIP; the last summary line counts, earlier ones do not."""
-    try:
-        text = path.read_bytes().decode("utf-8", errors="replace")
-    except OSError as error:
-        raise EvidenceError(f"{path.name} cannot be read ({error.strerror or error})") from error
-    skips = 0
-    summary: re.Match[str] | None = None
-    failed = set()
-    for _, line in lines_of(text):
-        skips += line.split(maxsplit=1)[0] == "SKIP"
-        summary = SUMMARY.fullmatch(line.rstrip("\r")) or summary
-        if told := FAILED.match(line):
-            failed.add(told[1] or told[2])
-    if summary is None:
-        return DriverLog(skips, failed=frozenset(failed))
-    passed, ran, not_run = (int(number or 0) for number in summary.groups())
-    return DriverLog(skips, summary[0], not_run, passed, ran, frozenset(failed))
 
 
 def parse_json(raw: bytes | str) -> Any:

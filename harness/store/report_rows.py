@@ -10,6 +10,7 @@ from typing import Any
 from harness.errors import EvidenceError, ReportFormatError
 from harness.sortie.thresholds import PER_BACKEND, split_actual
 from harness.store import contradictions, formats
+from harness.store.contradictions.within import counts
 from harness.store.readers import finite, json_lines, moment, one_line, read_document, text, whole, without_port
 from harness.store.side_rows import OUTCOMES_THAT_FAILED
 from harness.store.source import Json, Source
@@ -90,7 +91,7 @@ def report_rows(source: Source, nodes: Mapping[str, str], stated: Stated) -> Rep
     rows = ReportRows()
     for exec_no, execution in enumerate(source.executions, start=1):
         _Execution(source.file, exec_no, execution, nodes, rows).read()
-        rows.executions[-1]["contradiction"] = contradictions.of_execution(execution, stated)
+        rows.executions[-1]["contradiction"] = contradictions.of_execution(execution, stated, source.capabilities)
     return rows
 
 
@@ -98,7 +99,7 @@ class _Execution:
     """Reads one execution object into ``rows``."""
 
     def __init__(self, file: str, exec_no: int, value: Json, nodes: Mapping[str, str], rows: ReportRows) -> None:
-        self.where = f"{file}: {one_line(str(value['label']))}"
+        self.where = f"{file}: {one_line(text(value['label']) or '')}"
         self.exec_no = exec_no
         self.value = value
         self.nodes = nodes
@@ -115,7 +116,7 @@ class _Execution:
         self.rows.executions.append(
             {
                 "exec_no": self.exec_no,
-                "label": text(value["label"]),
+                "label": self.name(value["label"], "its label"),
                 "rate_rps": self.whole(value, "rate"),
                 "duration_ms": self.whole(value, "duration_ms"),
                 "elapsed_ms": self.whole(value, "elapsed_ms"),
@@ -151,7 +152,7 @@ class _Execution:
         row: Row = {
             "exec_no": self.exec_no,
             "threshold_no": number,
-            "expr": text(threshold["expr"]),
+            "expr": self.name(threshold["expr"], "a threshold"),
             "scope": self.text(threshold, "scope"),
             "passed": self.flag(threshold, "pass"),
             "actual": text(actual) if isinstance(actual, str) else None if actual is None else str(actual),
@@ -179,27 +180,31 @@ class _Execution:
         own = result.get("harness")
         if isinstance(own, dict):
             row |= {"planned_requests": whole(own.get("planned")), "released_requests": whole(own.get("released"))}
-            counts, released = contradictions.counts(counters), row["released_requests"]
-            if released is not None and (outcomes := sum(counts.get(name, 0) for name in OUTCOMES)) > released:
+            told, released = counts(counters), row["released_requests"]
+            if released is not None and (outcomes := sum(told.get(name, 0) for name in OUTCOMES)) > released:
                 row["bad_counters"] = f"{outcomes} outcomes of {released} released requests"
         place = {key: row[key] for key in ("exec_no", "backend_no", "backend", "node")}
         for name, raw in counters.items() if isinstance(counters, dict) else ():
             number = whole(raw)
             if number is None:
                 row["bad_counters"] = one_line(f"{name} is {raw!r}")[:200]
-            self.rows.counters.append({**place, "counter": text(name), "value": number})
+            self.rows.counters.append({**place, "counter": self.name(name, "the name of a counter"), "value": number})
         for name, raw in (self.object(result, "statistics") or {}).items():
             if raw is None:
                 continue
             if not isinstance(raw, dict):
                 raise self.refuse(f"statistic {one_line(name)} is no object")
             numbers = {key: finite(raw.get(key)) for key in STATISTIC_NUMBERS}
-            about = {"statistic": text(name), "unit": text(raw.get("unit")), "count": whole(raw.get("count"))}
+            about = {
+                "statistic": self.name(name, "the name of a statistic"),
+                "unit": text(raw.get("unit")),
+                "count": whole(raw.get("count")),
+            }
             self.rows.statistics.append({**place, **about, **numbers, "p99_9": finite(raw.get("p99.9"))})
 
     def backend(self, address: str) -> Row:
         """A new row for ``address``."""
-        backend = text(address) or ""
+        backend = self.name(address, "the address of a backend")
         ip = without_port(backend)
         row: Row = {
             "exec_no": self.exec_no,
@@ -221,6 +226,12 @@ class _Execution:
         row = self.backend(address) if found is None else found
         row[flag] = True
         return row
+
+    def name(self, value: str, what: str) -> str:
+        """A name as it is: half of a character would be stored as another name."""
+        if text(value) != value:
+            raise self.refuse(f"{what} is no text")
+        return value
 
     def refuse(self, what: str) -> ReportFormatError:
         return ReportFormatError(f"{self.where}: {what}")

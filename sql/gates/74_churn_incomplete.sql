@@ -1,7 +1,7 @@
 -- gate: churn_incomplete
 -- asserts: Where the plan holds a schedule, every planned roll was done: the n-th planned roll of a proxy or target is
---          the n-th attempt at it in churn.log, and that attempt succeeded. Nothing else was rolled, and the churn was
---          not aborted.
+--          the n-th attempt at it in churn.log, and that attempt succeeded, and nothing else was rolled. Without a
+--          schedule, every attempt in churn.log succeeded. In neither was the churn aborted.
 -- cause: driver; the harness's own rolls. Evidence where there is no churn.log, or the schedule holds no roll
 -- items: run, roll
 -- needs: runs, plan_rolls, events
@@ -30,7 +30,7 @@ items AS (
         0 AS place,
         'churn' AS item,
         CASE
-            WHEN NOT schedule_present THEN 'SKIP'
+            WHEN NOT schedule_present AND aborts = 0 THEN 'SKIP'
             WHEN aborts > 0 OR NOT churn_log_present OR rolls = 0 THEN 'FAIL'
             WHEN aborts = 0 THEN 'PASS'
         END AS verdict,
@@ -69,6 +69,12 @@ items AS (
     FROM attempts
     JOIN (SELECT run FROM runs WHERE schedule_present) USING (run)
     ANTI JOIN planned USING (run, kind, name, nth)
+    UNION ALL
+    SELECT run, NULL, 'attempt ' || nth || ' at ' || kind || '/' || name, 'FAIL', 'driver', 'rolls that failed [',
+        kind || '/' || name, ']'
+    FROM attempts
+    JOIN (SELECT run FROM runs WHERE NOT schedule_present) USING (run)
+    WHERE outcome = 'FAILED'
 )
 SELECT run, place, item, verdict, cause, 'churn.log' AS subject, lead, part, tail
 FROM items

@@ -42,6 +42,7 @@ NAMES = {
     "long": "n" * 1_000_000,
 }
 NO_FIELD = ("line ends", "surrogates")  # cannot stand in a line of a file of text: what stands there is no name
+NO_TEXT = ("surrogates",)  # a name that holds these is refused
 IN_LINES = ("target", "target_in_plan", "url", "node", "pod", "address", "setting", "run_tag", "log", "churn")
 ON_A_PAGE = (
     "quotes",
@@ -70,7 +71,7 @@ class Hostile:
         getattr(self, place)()
         self.files["report.json"] = json.dumps(self.report).encode()
         if self.word == FAIL:  # what passed in log and stream is another run's
-            del self.files["sortie.log"]
+            self.files.pop("sortie.log", None)
         del self.files["results.jsonl"]
 
     def edit(self, file: str, old: str, new: str) -> None:
@@ -79,7 +80,7 @@ class Hostile:
         self.files[file] = text.replace(old, new).encode("utf-8", "surrogatepass")
 
     def target(self) -> None:
-        del self.files["plan.yaml"]
+        del self.files["plan.yaml"], self.files["sortie.log"]
         self.edit("shares.tsv", "cart\t", f"{self.name}\t")
         self.first["label"] = f"mesh/{self.name}"
 
@@ -102,6 +103,7 @@ class Hostile:
         self.edit("engines.tsv", "10.30.1.11", self.name)
         for execution in self.report["executions"]:
             execution["backends"][0] = execution["results"][0]["backend"] = f"{self.name}:8443"
+        del self.files["sortie.log"]
 
     def setting(self) -> None:
         self.edit("run.env", "LABEL=nightly", f"LABEL={self.name}")
@@ -110,7 +112,12 @@ class Hostile:
         self.edit("run.env", "RUN_TAG=soak-20261101T060809Z", f"RUN_TAG={self.name}")
 
     def scenario(self) -> None:
-        self.first |= {"scenario": self.name, "pool": self.name, "dns": self.name}
+        self.word, self.rule = FAIL, "report_failed"
+        self.first |= {"scenario": self.name}
+
+    def pool(self) -> None:
+        del self.files["plan.yaml"]
+        self.first |= {"pool": self.name, "dns": self.name}
 
     def statistic(self) -> None:
         self.result["statistics"][self.name] = {"count": 1, "unit": self.name, "p50": 1, "p99": 2}
@@ -189,8 +196,9 @@ def test_graded_as_what_it_is_or_refused(tmp_path: Path) -> None:
     for about, run in runs():
         judge(many.take((about, run), run.files))
     judge(many.rest())
-    # YAML that holds these as they are is none
-    allowed = {f"{about} as {place}" for about in NO_FIELD for place in IN_LINES}
+    # YAML that holds these as they are is none; half a character is no name, and what holds NUL is no log
+    allowed = {f"{about} as {place}" for about in NO_FIELD for place in IN_LINES} | {"nul as log"}
+    allowed |= {f"surrogates as {place}" for place in PLACES}
     assert set(refused) <= allowed, sorted(set(refused) - allowed)
 
 
@@ -252,7 +260,7 @@ def test_nothing_is_run_and_nothing_written_outside_the_run(
     monkeypatch.chdir(tmp_path / "cwd")
     expected = adopt_and_show(place, "plain", tmp_path / "plain", capsys)
     for number, (about, name) in enumerate(NAMES.items()):
-        if place == "failure" or about in ON_A_PAGE:
+        if (place == "failure" and about not in NO_TEXT) or about in ON_A_PAGE:
             assert adopt_and_show(place, name, tmp_path / str(number), capsys) == expected, about
     assert not list((tmp_path / "cwd").iterdir())
     assert not [path for path in tmp_path.rglob("*") if "pwned" in path.name]

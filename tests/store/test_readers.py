@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from harness.errors import EvidenceError
 from harness.store import readers, side_rows
+from harness.store.driver_log import DriverLog, read_driver_log
 from harness.store.report_rows import read_report, read_stream, report_rows
 from harness.store.stated import Stated
 
@@ -28,7 +29,7 @@ LOOSE_READERS: list[Callable[[Path], Any]] = [
     readers.read_shares,
     readers.read_engines,
     readers.read_schedule,
-    readers.read_driver_log,
+    read_driver_log,
     readers.read_document,
     lambda path: list(readers.json_lines(path)),
     lambda path: list(side_rows.progress_rows(path, {})),
@@ -135,7 +136,7 @@ def test_the_last_summary_line_of_the_log_counts(tmp_path: Path) -> None:
         "FAIL  1/2 executions passed, 2 not run\n  SKIP a (x)\n\tSKIP  b\nno SKIP c\n"
         "PASS  2/2 executions passed\n PASS  9/9 executions passed, 9 not run\nPASS  2/2 executions passed, ok\n"
     )
-    assert readers.read_driver_log(path) == readers.DriverLog(2, "PASS  2/2 executions passed", 0, 2, 2)
+    assert read_driver_log(path) == DriverLog(2, "PASS  2/2 executions passed", 0, 2, 2)
 
 
 def test_times_are_utc_or_nothing() -> None:

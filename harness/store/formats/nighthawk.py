@@ -7,6 +7,7 @@ parts of ``global`` and never added to it.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
@@ -14,10 +15,12 @@ from urllib.parse import urlsplit
 
 from harness.sortie.names import COUNTERS
 from harness.store import readers
+from harness.store.contradictions.within import counts
 from harness.store.formats.cells import Cell, CellFile, Plan, Reading, said
 from harness.store.formats.content import not_output_of, parse, tool_of
 
 SUFFIXES = (".json", ".yaml")
+ANSWERS = tuple(f"benchmark.http_{status}" for status in ("1xx", "2xx", "3xx"))
 # What nighthawk itself counts; the engine of sortie, a fork of it, counts all of COUNTERS.
 UPSTREAM = frozenset(
     f"benchmark.{name}"
@@ -26,6 +29,7 @@ UPSTREAM = frozenset(
         "pool_connection_failure",
     )
 )  # fmt: skip
+FAILURES = tuple(name for name in COUNTERS if name not in ANSWERS)
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 MOMENTS = ("mean", "pstdev", "min", "max")
 UINT64 = re.compile(r"[0-9]{1,20}", re.ASCII)
@@ -81,6 +85,7 @@ class _Output:
             missing = f'output carries no "global" result ({len(self.results)} results)'
             return Cell(self.file, self.file.target, None, missing)
         counters = self.counters(found[0])
+        self.hold_to_workers(counters)
         result: dict[str, Any] = {"counters": counters, "statistics": self.statistics(found[0])}
         ran_ns = self.duration_ns(found[0], "execution_duration", "execution_duration")
         if ran_ns is not None:
@@ -148,6 +153,26 @@ class _Output:
                 raise self.file.refuse(f"counts {said(entry['name'])} twice; save it again")
             found[entry["name"]] = count(entry.get("value"))
         return found
+
+    def hold_to_workers(self, counters: Mapping[str, Any]) -> None:
+        """Workers are parts of ``global``, and Envoy's own counters tell of the same answers: none counts more."""
+        parts: Counter[str] = Counter()
+        for result in self.results:
+            if result["name"] != "global":
+                parts.update(counts(self.counters(result)))
+        told = counts(counters)
+        for name in FAILURES:
+            if parts[name] > told.get(name, 0):
+                raise self.file.refuse(
+                    f"counts {name}={told.get(name, 0)} in its global result and {parts[name]} in its workers'; "
+                    "copy it again"
+                )
+        for status in ("4xx", "5xx"):
+            own = told.get(f"upstream_rq_{status}", 0)
+            if own and not told.get(f"benchmark.http_{status}"):
+                raise self.file.refuse(
+                    f"counts upstream_rq_{status}={own} and no benchmark.http_{status}; copy it again"
+                )
 
     def stopped(self, counters: Mapping[str, Any]) -> str | None:
         """Why it ended before its time, as far as its own counters say; None: they do not say that it did."""
