@@ -127,7 +127,8 @@ def test_any_bytes_are_a_plan_or_none(tmp_path: Path, content: bytes) -> None:
 
 def test_what_a_scenario_leaves_out_its_defaults_say(tmp_path: Path) -> None:
     """A default stands for what is unset, the executor as a whole; its thresholds are no one's."""
-    defaults = "defaults: {pool: a, thresholds: [x], executor: {duration: 5s, open_loop: false}}\npools: [{name: a, dns: 'd:1'}]\n"
+    pools = "pools: [{name: a, dns: 'd:1'}]\n"
+    defaults = f"defaults: {{pool: a, thresholds: [x], executor: {{duration: 5s, open_loop: false}}}}\n{pools}"
     told = plan_of(tmp_path, defaults + PLAN)
     assert (told.pool, told.dns, told.duration_s, told.open_loop) == ("a", "d:1", 5400, True)
     executor = "    executor: {rate: 60, duration: 1h30m, per_backend: true, open_loop: true}\n"
