@@ -53,6 +53,7 @@ WHERE targets_planned = targets
     AND nodes_listed = coalesce(nodes, 0)
     AND rolls_planned = coalesce(rolls, 0)
     AND limits_planned = coalesce(limits, 0)
+    AND floor_pct BETWEEN 1 AND 100
 ORDER BY run
 """
 VERDICTS = frozenset({"PASS", "FAIL", "SKIP", "UNMEASURED"})
@@ -163,11 +164,17 @@ def _prepare(connection: DuckDBPyConnection, ids: Sequence[str]) -> None:
 
 
 def _ids(connection: DuckDBPyConnection, runs: Sequence[Files]) -> list[str]:
-    """The id of each run, in their order. One that is there twice would be two runs taken for one."""
+    """The id of each run, in their order. Raises EvidenceError unless each has one row, and no two are the same run."""
     if len(runs) == 1:
-        return [run for (run,) in connection.execute("SELECT run FROM runs").fetchall()]
-    files = [str(files.get("runs")) for files in runs]
-    of = dict(connection.execute("SELECT filename, run FROM read_parquet($1, filename = true)", [files]).fetchall())
+        found = [("", run) for (run,) in connection.execute("SELECT run FROM runs").fetchall()]
+        files = [""]
+    else:
+        files = [str(tables.get("runs")) for tables in runs]
+        query = "SELECT filename, run FROM read_parquet($1, filename = true)"
+        found = connection.execute(query, [files]).fetchall()
+    of = dict(found)
+    if len(found) != len(runs) or of.keys() != set(files):
+        raise EvidenceError("a table of runs does not hold one row; make the tables again")
     if len(set(of.values())) != len(runs):
         raise EvidenceError("two folders hold tables of the same run; make them again")
     return [of[file] for file in files]
