@@ -6,52 +6,14 @@ a number that was not measured is NULL and never 0 or NaN. ``run`` is the first 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from harness.store.columns import LADDER, Table, table
 
-SCHEMA_VERSION = 4
-
-TYPES = frozenset({"text", "int64", "double", "bool", "timestamp"})
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column: its name, its type (one of ``TYPES``), whether every row has a value, and what it means."""
-
-    name: str
-    type: str
-    required: bool
-    about: str
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table: its name, what a row is, its columns."""
-
-    name: str
-    about: str
-    columns: tuple[Column, ...]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Column names, in order."""
-        return tuple(column.name for column in self.columns)
-
-
-def _table(name: str, about: str, declared: str) -> Table:
-    """One line per column: ``name type what it means``; a type that ends in ``!`` is never NULL."""
-    columns = [Column("run", "text", True, "the run's id")]
-    for line in declared.strip().splitlines():
-        column, kind, *meaning = line.split(maxsplit=2)
-        columns.append(Column(column, kind.rstrip("!"), kind.endswith("!"), "".join(meaning)))
-    if unknown := {column.type for column in columns} - TYPES:
-        raise ValueError(f"table {name}: no such type: {', '.join(sorted(unknown))}")
-    return Table(name, about, tuple(columns))
-
+SCHEMA_VERSION = 5
 
 TABLES: dict[str, Table] = {
-    table.name: table
-    for table in (
-        _table(
+    each.name: each
+    for each in (
+        table(
             "runs",
             "One row: what the run is, what its evidence holds, and the limits it was made with.",
             """
@@ -81,7 +43,7 @@ TABLES: dict[str, Table] = {
             contradiction     text       where two files say different things of the run; NULL: nowhere
             """,
         ),
-        _table(
+        table(
             "plan_targets",
             "The share table, in its order: what one node sends each target.",
             """
@@ -92,7 +54,7 @@ TABLES: dict[str, Table] = {
             url       text
             """,
         ),
-        _table(
+        table(
             "plan_nodes",
             "The engine list, in its order.",
             """
@@ -102,7 +64,7 @@ TABLES: dict[str, Table] = {
             engine  text
             """,
         ),
-        _table(
+        table(
             "plan_rolls",
             "The schedule.",
             """
@@ -112,14 +74,14 @@ TABLES: dict[str, Table] = {
             name    text!
             """,
         ),
-        _table(
+        table(
             "plan_thresholds",
             "The thresholds that the plan states for every target.",
             """
             expr text!
             """,
         ),
-        _table(
+        table(
             "executions",
             "One row per execution of the report or stream, in its order.",
             """
@@ -139,7 +101,7 @@ TABLES: dict[str, Table] = {
             contradiction   text       where the report says different things of it, or another file does; NULL: nowhere
             """,
         ),
-        _table(
+        table(
             "backends",
             "One row per backend of an execution: dispatched, answered, listed in error, or any mix of these.",
             """
@@ -160,7 +122,7 @@ TABLES: dict[str, Table] = {
             released_requests int64
             """,
         ),
-        _table(
+        table(
             "counters",
             "Counters as reported; one that never moved is absent, see capabilities for what absence means.",
             """
@@ -172,7 +134,7 @@ TABLES: dict[str, Table] = {
             value      int64      NULL: not a whole number
             """,
         ),
-        _table(
+        table(
             "capabilities",
             "What the producer of the report counts: an absent counter that is counted is 0, else it is not measured.",
             """
@@ -180,7 +142,7 @@ TABLES: dict[str, Table] = {
             counted bool!
             """,
         ),
-        _table(
+        table(
             "statistics",
             "Distributions as reported; unit is ns or raw.",
             """
@@ -201,7 +163,7 @@ TABLES: dict[str, Table] = {
             p99_9      double
             """,
         ),
-        _table(
+        table(
             "thresholds",
             "Thresholds as the driver judged them.",
             """
@@ -213,7 +175,7 @@ TABLES: dict[str, Table] = {
             actual       text
             """,
         ),
-        _table(
+        table(
             "threshold_actuals",
             "What each backend had for a threshold; only where the driver's text lists one value for each survivor.",
             """
@@ -226,7 +188,7 @@ TABLES: dict[str, Table] = {
             holds        bool!
             """,
         ),
-        _table(
+        table(
             "events",
             "What happened beside the load: rolls and faults.",
             """
@@ -241,7 +203,7 @@ TABLES: dict[str, Table] = {
             detail   text
             """,
         ),
-        _table(
+        table(
             "progress",
             "The driver's counts while it ran; http_2xx is cumulative, p50 to max are of the interval.",
             """
@@ -258,7 +220,7 @@ TABLES: dict[str, Table] = {
             max_ns    int64
             """,
         ),
-        _table(
+        table(
             "access",
             "The proxies' access logs.",
             """
@@ -274,7 +236,7 @@ TABLES: dict[str, Table] = {
             upstream    text
             """,
         ),
-        _table(
+        table(
             "resources",
             "CPU and memory of the run's processes; cpu_s is cumulative per pid.",
             """
@@ -287,7 +249,7 @@ TABLES: dict[str, Table] = {
             rss_bytes int64
             """,
         ),
-        _table(
+        table(
             "histograms",
             "Distributions in full: HdrHistogram V2, base64, nanoseconds.",
             """
@@ -297,6 +259,141 @@ TABLES: dict[str, Table] = {
             statistic text!
             hdr       text!
             """,
+        ),
+        table(
+            "ladders",
+            "One row for each ladder of rungs: its arm, and what has to be known of the target to judge it.",
+            """
+            arm               text      realism or capacity
+            measured          text      embedded, or the target's base URL; NULL: nobody asked the target
+            workers           int64     W
+            turns_per_worker  int64     S: turns in flight that one worker may hold
+            cap               int64     leases per sandbox
+            pool              int64     sandboxes, as the target sees them
+            cores             int64     of the target
+            stub_url          text      the model stub, as the driver knows it
+            stub_url_echoed   text      the model endpoint that the target says it uses
+            ttft_ms           double    of the stub: before its first token
+            token_delay_ms    double    of the stub: after each token
+            output_tokens     double    of the stub
+            tool_call_rate    double    of the stub: tool calls per request
+            basis             text      row of the duty, or none (capacity arm)
+            duty              double    share of a turn in which its sandbox is busy, measured before the ladder
+            duty_second       double    the same by a second probe
+            execs_per_turn    double    counted before the ladder
+            turns_per_client  int64
+            success_by        text      stop reason, or status alone
+            lag_resolution_ms double
+            lag_discriminates bool      a starved worker's lag was shown to differ from an idle one's
+            host_rest_pct     double    use of the target's cores without load
+            rss_budget_bytes  int64     of a worker; NULL: none
+            degrade_x         double    p95 bound as a multiple of the p95 at c=1; NULL: the usual one
+            min_c             int64     least knee; NULL: the usual one
+            planned           text      rungs that were to be measured; NULL: not known
+            source_title      text      who published it; NULL: measured or adopted here
+            source_where      text      where the source says it
+            unusable          text!     facts that cannot be used, as JSON
+            contradiction     text      where the record says two things of one rung; NULL: nowhere
+            """,
+            LADDER,
+        ),
+        table(
+            "rungs",
+            "A row for each rung and repeat of it. CPU is the rung's own; what follows from it is worked out.",
+            """
+            c                       int64!    clients, each with one turn in flight
+            repeat                  int64!    1 is the first
+            ended                   text      all turns, time is up, rung deadline
+            turns_per_client        int64
+            attempts                int64
+            ok                      int64     turns that succeeded
+            success_rate            double    ok / attempts
+            refused_429             int64     at admission
+            refused_503             int64     no lease to be had
+            errors_in_200           int64     answered 200 with a stop reason that is an error
+            timed_out               int64     no whole answer before the deadline
+            failed_otherwise        int64
+            connections_per_turn    double    of the client
+            wall_ms                 double
+            throughput_tps          double    successful turns per second
+            p50_ms                  double    of successful turns
+            p95_ms                  double    of successful turns, nearest rank
+            achieved_c              double    sum of latencies / wall
+            execs                   int64     commands run in sandboxes
+            worker_cpu_s            double
+            supervisor_cpu_s        double
+            sandbox_cpu_s           double
+            stub_cpu_s              double
+            relay_cpu_s             double
+            store_cpu_s             double
+            host_cpu_s              double    not idle
+            generator_cpu_s         double
+            generator_lag_p99_ms    double
+            sandbox_util_pct        double    of the pool
+            worker_cpu_util_pct     double    of min(W, cores)
+            worker_cpu_util_box_pct double    of the target's cores
+            host_cpu_util_pct       double    of the target's cores
+            worker_cpu_ms_per_turn  double    per successful turn
+            worker_tier_cores       double    min(W, cores)
+            lag_p99_worst_ms        double    of the worst worker, where single ones were not recorded
+            lease_saturation        double    leases per sandbox: the highest, of other recorders the last
+            lease_saturation_median double
+            in_flight_max           int64     turns that the workers held
+            in_flight_median        double
+            pool                    int64     sandboxes, as seen in this rung
+            file_op_p95_ms          double
+            over_admission_total    int64     since the supervisor began
+            spurious_refusals_total int64     since the supervisor began
+            over_admission_delta    int64
+            spurious_refusals_delta int64
+            store_connections       int64     at the end
+            store_connections_delta int64
+            descriptors             int64     of workers and supervisor, at the end
+            descriptors_delta       int64
+            load1                   double    load average of the generator's machine
+            """,
+            LADDER,
+        ),
+        table(
+            "rung_workers",
+            "A row for each rung and worker, in the workers' order.",
+            """
+            c                 int64!
+            repeat            int64!
+            worker_no         int64!    from 1
+            pid               int64
+            lag_p99_ms        double    event loop; the highest, of other recorders the last
+            lag_p99_median_ms double
+            rss_bytes         int64
+            cpu_s             double
+            in_flight_max     int64
+            in_flight_end     int64     turns it still held when the rung was over
+            healthy_end       bool
+            """,
+            LADDER,
+        ),
+        table(
+            "rung_execs",
+            "How many turns of a rung ran how many commands.",
+            """
+            c      int64!
+            repeat int64!
+            execs  text!     commands in one turn
+            turns  int64!
+            """,
+            LADDER,
+        ),
+        table(
+            "rung_notes",
+            "What is said of a rung in words: what was measured, before and after it, and why a value is NULL.",
+            """
+            c      int64!
+            repeat int64!
+            about  text!     system, system_end or unknown
+            name   text!     what of the system, or the column that is NULL
+            says   text!
+            """,
+            LADDER,
         ),
     )
 }
