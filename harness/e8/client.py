@@ -2,8 +2,8 @@
 
 c clients send their turns back to back, each turn on a new connection, without think time, retry or back-off. The load
 comes as one JSON line on stdin. After the warm-up the generator says ``{"event": "warm"}`` and waits for the line
-``go``, so that its caller can read every counter while nothing moves; at the end it says ``{"event": "done"}`` with
-what only the generator itself can know. Each measured turn is one JSON line in FILE:
+``go``, so that its caller can read every counter while nothing moves. Every second it says how far it is, and at the
+end ``{"event": "done"}`` with what only the generator itself can know. Each measured turn is one JSON line in FILE:
 
     {"client": 1, "start_ms": 0.1, "ms": 113.9, "code": "200", "stop": "stop"}
 
@@ -35,6 +35,7 @@ BODY = '{"prompt":"summarise the diff"}'
 NO_ANSWER = "000"
 FAILED_STOPS = frozenset({"error", "aborted"})
 LAG_PROBE_S = 0.02
+PROGRESS_S = 1.0
 MAX_ERROR_CHARACTERS = 200
 SPARE_DESCRIPTORS = 64
 MAX_WAIT_FOR_GO_S = 120.0
@@ -124,6 +125,7 @@ class Generator:
     def __init__(self, load: Load, write: Callable[[str], object]) -> None:
         self.load = load
         self.attempts = 0
+        self.ok = 0
         self.local_errors = 0
         self.warm_up_turns = 0
         self.warm_up_ok = 0
@@ -158,6 +160,7 @@ class Generator:
             "started_unix_s": round(started_unix_s, 3),
             "wall_ms": round((self._last_s - self._start_s) * 1000, 3),
             "attempts": self.attempts,
+            "ok": self.ok,
             "planned": self.load.c * turns if turns else None,
             "local_errors": self.local_errors,
             "cpu_s": round(cpu_s, 4),
@@ -184,6 +187,7 @@ class Generator:
             turn = await self._turn(client, request)
             self._last_s = time.monotonic()
             self.attempts += 1
+            self.ok += turn.ok
             self._write(turn.to_line() + "\n")
             sent += 1
 
@@ -252,7 +256,9 @@ async def serve(turns: Path) -> None:
         _say(event="warm", turns=generator.warm_up_turns, ok=generator.warm_up_ok)
         await asyncio.wait_for(going.wait(), MAX_WAIT_FOR_GO_S)
         gc.freeze()
+        telling = asyncio.create_task(_tell_progress(generator))
         outcome = await generator.run()
+        telling.cancel()
         file.flush()
         os.fsync(file.fileno())
     listening.cancel()
@@ -265,6 +271,12 @@ async def _listen(orders: asyncio.StreamReader, going: asyncio.Event) -> None:
         going.set()
         await orders.read()
     os._exit(EXIT_ORPHANED)
+
+
+async def _tell_progress(generator: Generator) -> None:
+    while True:
+        await asyncio.sleep(PROGRESS_S)
+        _say(event="progress", attempts=generator.attempts, ok=generator.ok)
 
 
 def _say(**message: Any) -> None:

@@ -23,12 +23,17 @@ END_LIMIT_S = 5.0
 
 
 class GeneratorProcess:
-    """One load in one process. It ends with its caller, and at its own deadline."""
+    """One load in one process. It ends with its caller, and at its own deadline.
+
+    ``attempts`` and ``ok`` are as it last said.
+    """
 
     def __init__(self, load: Load, turns: Path, log: Path, *, mark: str) -> None:
         """Start it; the warm-up begins at once. ``mark`` is the run's token."""
         self.load = load
         self.log = log
+        self.attempts = 0
+        self.ok = 0
         self._said = b""
         root = str(Path(harness.__file__).resolve().parent.parent)
         paths = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
@@ -89,9 +94,20 @@ class GeneratorProcess:
             raise LoadError(f"the generator ended before its load; {self._last_words()}") from error
 
     def _hear(self, event: str, limit_s: float) -> dict[str, Any] | None:
-        """The next line it says, when it comes in time. Raises LoadError for its end or another event."""
-        descriptor = typing.cast(BinaryIO, self._process.stdout).fileno()
+        """What it says of ``event``, when that comes in time. Raises LoadError for its end or another event."""
         deadline_s = time.monotonic() + limit_s
+        while (line := self._line(deadline_s)) is not None:
+            message = json.loads(line)
+            said = message.pop("event", None)
+            if said == event:
+                return typing.cast(dict[str, Any], message)
+            if said != "progress":
+                raise LoadError(f"the generator said {line[:200]!r} where {event!r} was due; its log is {self.log}")
+            self.attempts, self.ok = message["attempts"], message["ok"]
+        return None
+
+    def _line(self, deadline_s: float) -> bytes | None:
+        descriptor = typing.cast(BinaryIO, self._process.stdout).fileno()
         while b"\n" not in self._said:
             ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline_s - time.monotonic()))
             if not ready:
@@ -101,10 +117,7 @@ class GeneratorProcess:
                 raise LoadError(f"the generator ended before its load was done; {self._last_words()}")
             self._said += part
         line, _, self._said = self._said.partition(b"\n")
-        message = json.loads(line)
-        if message.pop("event", None) != event:
-            raise LoadError(f"the generator said {line[:200]!r} where {event!r} was due; its log is {self.log}")
-        return typing.cast(dict[str, Any], message)
+        return line
 
     def _last_words(self) -> str:
         words = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()

@@ -137,38 +137,23 @@ def read_metrics(admin: Base, *, limit_s: float = FETCH_LIMIT_S) -> Reading:
     return parse_reading(answer.json())
 
 
-@dataclass(frozen=True)
-class Profile:
-    """What the model stub was started with; a field that it does not tell as a number is None."""
-
-    ttft_ms: float | None
-    token_delay_ms: float | None
-    output_tokens: float | None
-    tool_call_rate: float | None
-
-
-PROFILE_FIELDS = {
-    "ttft_ms": "ttftMs",
-    "token_delay_ms": "tokenDelayMs",
-    "output_tokens": "outputTokens",
-    "tool_call_rate": "toolCallRate",
-}
-
-
 def read_profile(stub: Base, *, limit_s: float = FETCH_LIMIT_S) -> Mapping[str, Any] | None:
     """The JSON object at ``{stub}/profile`` as it is; None when there is none to be had."""
+    return _read_object(stub, "/profile", limit_s)
+
+
+def read_stub_stats(stub: Base, *, limit_s: float = FETCH_LIMIT_S) -> Mapping[str, Any] | None:
+    """The JSON object at ``{stub}/stats``: execs per turn since the stub began; None of a stub that does not count."""
+    return _read_object(stub, "/stats", limit_s)
+
+
+def _read_object(stub: Base, path: str, limit_s: float) -> Mapping[str, Any] | None:
     try:
-        answer = fetch(stub, "/profile", limit_s=limit_s)
+        answer = fetch(stub, path, limit_s=limit_s)
     except OSError:
         return None
     document = answer.json() if answer.status == 200 else None
     return document if isinstance(document, dict) else None
-
-
-def parse_profile(document: Mapping[str, Any]) -> Profile:
-    """Only JSON numbers count: the text "300" was not what the stub resolved."""
-    given = {name: document.get(told) for name, told in PROFILE_FIELDS.items()}
-    return Profile(**{name: None if isinstance(value, str) else number(value) for name, value in given.items()})
 
 
 # --- differences and shares
