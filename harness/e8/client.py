@@ -71,7 +71,10 @@ class Load:
 
 @dataclass(frozen=True)
 class Turn:
-    """One attempt: times in ms, ``code`` of three digits, ``stop`` as the answer gave it."""
+    """One attempt: times in ms, ``code`` of three digits, ``stop`` as the answer gave it.
+
+    ``cut`` says whose deadline ended it, the turn's or the rung's.
+    """
 
     client: int
     start_ms: float
@@ -80,6 +83,7 @@ class Turn:
     stop: str | None
     error: str | None = None
     session: str | None = None
+    cut: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -206,13 +210,13 @@ class Generator:
         """One turn, whatever becomes of it; a turn that the rung's deadline cuts is one too."""
         _burn(self.load.burn_ms)
         start_s = time.monotonic()
-        code, stop, error, session = NO_ANSWER, None, None, None
+        code, stop, error, session, cut = NO_ANSWER, None, None, None, None
         try:
             answer = await self._client.send(request, self.load.turn_timeout_s)
         except TimeoutError:
-            error = f"no answer in {self.load.turn_timeout_s:g} s"
+            cut, error = "turn", f"no answer in {self.load.turn_timeout_s:g} s"
         except asyncio.CancelledError:
-            error = "cut by the rung's deadline"
+            cut, error = "rung", "cut by the rung's deadline"
         except OSError as failure:
             self.local_errors += failure.errno in LOCAL_ERRORS
             error = str(failure)[:MAX_ERROR_CHARACTERS] or type(failure).__name__
@@ -220,7 +224,8 @@ class Generator:
             code = f"{answer.status:03d}"
             stop, error, session = answered(answer)
         ms = (time.monotonic() - start_s) * 1000
-        return Turn(client, round((start_s - self._start_s) * 1000, 3), round(ms, 3), code, stop, error, session)
+        start_ms = round((start_s - self._start_s) * 1000, 3)
+        return Turn(client, start_ms, round(ms, 3), code, stop, error, session, cut)
 
 
 def _burn(ms: float) -> None:

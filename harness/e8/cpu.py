@@ -20,11 +20,11 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 BUSY_FIELDS = (0, 1, 2, 5, 6, 7)  # user nice system irq softirq steal; guest time stands in user already
 HOOK_LIMIT_S = 15.0
 MAX_HOOK_BYTES = 64 << 10
-STAT_STATE, STAT_UTIME, STAT_CSTIME = 0, 11, 14  # places after the name in /proc/PID/stat
+UTIME, STIME, CSTIME = 11, 12, 14  # places after the name in /proc/PID/stat
 
 
-def processes_cpu_s(processes: Iterable[Identity], what: str) -> Measured:
-    """User and system time of the processes, of their ended children and of their living descendants.
+def processes_cpu_s(processes: Iterable[Identity], what: str, *, with_children: bool = False) -> Measured:
+    """User and system time of the processes; ``with_children`` also of their ended and of their living descendants.
 
     Unknown as soon as one of them is gone: what it had spent went with it.
     """
@@ -33,27 +33,21 @@ def processes_cpu_s(processes: Iterable[Identity], what: str) -> Measured:
     if not wanted:
         return Measured(None, f"no process of {what} is known")
     for process in wanted:
-        ticks = _tree_ticks(process.pid) if alive(process) else None
+        ticks = _ticks(process.pid, with_children) if alive(process) else None
         if ticks is None:
             return Measured(None, f"a process of {what} is gone (pid {process.pid})")
         total += ticks
     return Measured(total / TICKS_PER_S)
 
 
-def _tree_ticks(pid: int) -> int | None:
-    own = _ticks(pid)
-    if own is None:
-        return None
-    return own + sum(_tree_ticks(child) or 0 for child in _children(pid))
-
-
-def _ticks(pid: int) -> int | None:
+def _ticks(pid: int, with_children: bool) -> int | None:
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
     fields = text[text.rindex(")") + 2 :].split()  # the name in parentheses may hold spaces
-    return None if fields[STAT_STATE] in "X" else sum(map(int, fields[STAT_UTIME : STAT_CSTIME + 1]))
+    own = sum(map(int, fields[UTIME : CSTIME + 1 if with_children else STIME + 1]))
+    return own + sum(_ticks(child, True) or 0 for child in _children(pid)) if with_children else own
 
 
 def _children(pid: int) -> list[int]:

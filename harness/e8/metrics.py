@@ -177,6 +177,12 @@ def difference(before: float | None, after: float | None, what: str, *, decimals
     return Measured(round(after - before, decimals))
 
 
+def between(before: Measured, after: Measured, what: str) -> Measured:
+    """The difference of two readings; where one is unknown, that one with its reason."""
+    unknown = before if before.value is None else after
+    return unknown if unknown.value is None else difference(before.value, after.value, what)
+
+
 def worker_cpu_difference(before: Reading, after: Reading, succeeded: int) -> Measured:
     """CPU seconds that the workers spent between two readings.
 

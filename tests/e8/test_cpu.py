@@ -15,22 +15,25 @@ from harness.processes import Identity, identify, own_identity
 
 BURN = "import time\nwhile time.process_time() < 0.3: pass\n"
 PARENT = f"""import subprocess, sys, time
+living = subprocess.Popen([sys.executable, '-c', 'import time, sys; sys.stdin.read()'], stdin=subprocess.PIPE)
 subprocess.run([sys.executable, '-c', {BURN!r}])
 print('burnt', flush=True)
 time.sleep(60)
 """
 
 
-def test_the_time_of_ended_children_counts_for_their_parent() -> None:
+def test_the_time_of_children_counts_for_their_parent_where_that_is_asked() -> None:
     with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE) as parent:
         try:
             process = identify(parent.pid)
             assert process is not None
             assert parent.stdout is not None
             assert parent.stdout.readline() == b"burnt\n"
-            spent = processes_cpu_s([process], "a sandbox")
+            spent = processes_cpu_s([process], "a sandbox", with_children=True)
+            alone = processes_cpu_s([process], "a supervisor")
             assert spent.value is not None
-            assert spent.value >= 0.29
+            assert alone.value is not None
+            assert spent.value - alone.value >= 0.29
         finally:
             parent.kill()
     gone = processes_cpu_s([process], "a sandbox")
