@@ -124,16 +124,16 @@ def answered(answer: Answer) -> tuple[str | None, str | None, str | None]:
 
 
 class Generator:
-    """Runs one load; each measured turn goes out through ``write`` as it ends."""
+    """Runs one load; ``note`` is given each measured turn as it ends."""
 
-    def __init__(self, load: Load, write: Callable[[str], object]) -> None:
+    def __init__(self, load: Load, note: Callable[[Turn], object]) -> None:
         self.load = load
         self.attempts = 0
         self.ok = 0
         self.local_errors = 0
         self.warm_up_turns = 0
         self.warm_up_ok = 0
-        self._write = write
+        self._note = note
         self._client = Client(parse_base(load.base, "base"))
         self._cut = False
         self._start_s = 0.0
@@ -192,7 +192,7 @@ class Generator:
             self._last_s = time.monotonic()
             self.attempts += 1
             self.ok += turn.ok
-            self._write(turn.to_line() + "\n")
+            self._note(turn)
             sent += 1
 
     def _goes_on(self, sent: int) -> bool:
@@ -256,7 +256,7 @@ async def serve(turns: Path) -> None:
     going = asyncio.Event()
     listening = asyncio.create_task(_listen(orders, going))
     with turns.open("w", encoding="utf-8") as file:
-        generator = Generator(load, file.write)
+        generator = Generator(load, lambda turn: file.write(turn.to_line() + "\n"))
         await generator.warm_up()
         _say(event="warm", turns=generator.warm_up_turns, ok=generator.warm_up_ok)
         await asyncio.wait_for(going.wait(), MAX_WAIT_FOR_GO_S)

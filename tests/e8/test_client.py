@@ -89,7 +89,7 @@ def test_a_turn_that_hangs_is_an_attempt_with_code_000_at_its_deadline(target: S
     done, turns = generate(load_of(target, c=2, turns_per_client=1, turn_timeout_s=0.3, warmup_turns=0), tmp_path)
     assert done["attempts"] == 2
     assert [(turn.code, turn.ok, turn.error) for turn in turns] == [("000", False, "no answer in 0.3 s")] * 2
-    assert all(300 <= turn.ms < 900 for turn in turns)
+    assert all(290 <= turn.ms < 1400 for turn in turns)
 
 
 def test_a_refused_connection_is_code_000(tmp_path: Path) -> None:
