@@ -25,7 +25,7 @@ MAX_ROUNDS = 10
 FIRST_REPEATS = 8
 SAMPLES = 9
 MAX_SPREAD_PCT = 35.0
-TIMINGS_BEFORE_GIVING_UP = 5  # another load that came and went is not the command's own spread
+TIMINGS_BEFORE_GIVING_UP = 12  # another load that came and went is not the command's own spread
 MAX_SANDBOXES_APART_PCT = 15.0
 TIMER_MS = 0.001
 SEED_LIMIT_S = 120.0
@@ -219,8 +219,9 @@ def calibrate(bench: Bench, *, basis: str, band: tuple[float, float], rate: floa
                 tool_call_rate=rate,
                 rounds=rounds,
             )
-        repeats = next_repeats(repeats, timing.cost_ms, first.execs / first.turns, first.wall_ms / first.turns, middle)
-    duties = ", ".join(str(each["duty"]) for each in rounds)
+        probe, cost_ms = (second, second.busy_ms / second.execs) if second else (first, timing.cost_ms)
+        repeats = next_repeats(repeats, cost_ms, probe.execs / probe.turns, probe.wall_ms / probe.turns, middle)
+    duties = ", ".join(str(each["duty_second"] or each["duty"]) for each in rounds)
     raise PreflightError(
         f"the workload could not land its duty in {band[0]}–{band[1]} ({basis}) in {MAX_ROUNDS} rounds: {duties}; "
         "see that nothing else runs on this machine and give the same command again"
@@ -279,7 +280,7 @@ def seed(bench: Bench) -> str:
 def _costs_alike(bench: Bench, command: str) -> dict[str, float]:
     """Cost of one exec in every sandbox. Raises PreflightError when one lies too far from the first."""
     for _ in range(TIMINGS_BEFORE_GIVING_UP):
-        costs = {sandbox: _time(bench, sandbox, command).cost_ms for sandbox in bench.sandboxes()}
+        costs = {sandbox: _time(bench, sandbox, command, steady=False).cost_ms for sandbox in bench.sandboxes()}
         reference, *others = costs.values()
         if all(abs(cost - reference) <= reference * MAX_SANDBOXES_APART_PCT / 100 for cost in others):
             return costs
