@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import statistics
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -184,36 +183,27 @@ def _execs(before: Snapshot, after: Snapshot) -> tuple[Measured, dict[str, int] 
 
 
 def _workers(before: Reading, after: Reading, polled: Polled) -> tuple[RungWorker, ...]:
-    """One entry for each worker that the target tells of now."""
-
-    def column(pick: Callable[[WorkerReading], float | None], fold: Callable[[list[float]], float]) -> list[Any]:
-        found = polled.per_worker(pick, fold)
-        return [*found, *[None] * len(after.workers)]
-
-    lag = column(lambda worker: worker.loop_lag_p99_ms, max)
-    lag_median = column(lambda worker: worker.loop_lag_p99_ms, statistics.median)
-    rss = column(lambda worker: worker.rss_bytes, max)
-    in_flight = column(lambda worker: worker.in_flight, max)
+    """One entry for each worker that the target tells of now; one of its predecessors was another process."""
     cpu_before = {worker.pid: worker.cpu_seconds for worker in before.workers}
     return tuple(
         RungWorker(
             pid=worker.pid,
-            lag_p99_ms=lag[place],
-            lag_p99_median_ms=lag_median[place],
-            rss_bytes=_whole(rss[place]),
+            lag_p99_ms=polled.worker_maximum(worker.pid, _lag),
+            lag_p99_median_ms=polled.worker_median(worker.pid, _lag),
+            rss_bytes=_whole(polled.worker_maximum(worker.pid, lambda each: each.rss_bytes)),
             cpu_s=difference(cpu_before.get(worker.pid), worker.cpu_seconds, "CPU time").value,
-            in_flight_max=_whole(in_flight[place]),
+            in_flight_max=_whole(polled.worker_maximum(worker.pid, lambda each: each.in_flight)),
             in_flight_end=_whole(worker.in_flight),
             healthy_end=worker.healthy,
         )
-        for place, worker in enumerate(after.workers)
+        for worker in after.workers
     )
 
 
 def _why_else(rung: Rung, polled: Polled, reading: Reading) -> dict[str, str]:
     """Reasons for what is missing elsewhere than at a difference."""
     told = "the target does not tell it" if reading.problem is None else reading.problem
-    polls = told if polled.readings else "no poll of /metrics was answered during the rung"
+    polls = told if polled.readings or polled.tail else "no poll of /metrics was answered during the rung"
     reasons = {
         "p50_ms": "no turn succeeded",
         "p95_ms": "no turn succeeded",
@@ -226,13 +216,17 @@ def _why_else(rung: Rung, polled: Polled, reading: Reading) -> dict[str, str]:
         "lease_saturation_median": polls,
         "in_flight_max": polls,
         "in_flight_median": polls,
-        "file_op_p95_ms": f"{polls}: nothing there measures it" if polled.readings else polls,
+        "file_op_p95_ms": f"{polls}: nothing there measures it" if polls == told else polls,
     }
     return {name: reason for name, reason in reasons.items() if getattr(rung, name) is None}
 
 
+def _lag(worker: WorkerReading) -> float | None:
+    return worker.loop_lag_p99_ms
+
+
 def _worst_lag(reading: Reading) -> float | None:
-    return max((lag for worker in reading.workers if (lag := worker.loop_lag_p99_ms) is not None), default=None)
+    return max((lag for lag in map(_lag, reading.workers) if lag is not None), default=None)
 
 
 def _grown(before: Measured, after: Measured) -> int | None:

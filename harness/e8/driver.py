@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from harness.e8.client import read_turns
 from harness.e8.compose import RungPlan, compose
@@ -40,7 +40,10 @@ def rung_deadline_s(turns_per_client: int, mean_turn_ms: float | None, turn_time
 
 
 def run_rung(target: Target, plan: RungPlan, folder: Path, *, mark: str, progress: Progress | None = None) -> Rung:
-    """Measure one rung and write its record. Raises LoadError when the generator is lost; nothing is recorded then."""
+    """Measure one rung and write its record.
+
+    Raises LoadError when the generator is lost or its machine cannot carry it; nothing is recorded then.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     turns_file, metrics_file, log, record = (
         folder / f"{plan.name}.{ending}" for ending in ("turns.jsonl", "metrics.jsonl", "generator.log", "json")
@@ -48,19 +51,26 @@ def run_rung(target: Target, plan: RungPlan, folder: Path, *, mark: str, progres
     record.unlink(missing_ok=True)
     log.unlink(missing_ok=True)
     load1 = os.getloadavg()[0]
-    with GeneratorProcess(plan.load(target.base.url), turns_file, log, mark=mark) as generator:
-        generator.wait_warm()
-        time.sleep(plan.settle_s)
-        before = look(target)
-        generator.go()
-        polled, done = _follow(target, generator, metrics_file, progress)
-        cpu_s = look_at_cpu(target, before.reading)
-    time.sleep(plan.settle_s)
+    with metrics_file.open("w", encoding="utf-8") as polls:
+        with GeneratorProcess(plan.load(target.base.url), turns_file, log, mark=mark) as generator:
+            generator.wait_warm()
+            time.sleep(plan.settle_s)
+            before = look(target)
+            watch = _Watch(target, polls)
+            generator.go()
+            done = _follow(generator, watch, progress)
+            cpu_s = look_at_cpu(target, before.reading)
+        watch.settle(plan.settle_s)
     after = look(target, cpu_s)
     turns = read_turns(turns_file)
     if len(turns) != done["attempts"]:
         raise LoadError(f"rung {plan.name}: {turns_file} holds {len(turns)} turns of {done['attempts']}; measure again")
-    rung = compose(plan, turns, done, before, after, polled)
+    if done["local_errors"]:
+        raise LoadError(
+            f"rung {plan.name}: this machine ran out of ports or descriptors for {done['local_errors']} turns, so the "
+            "rung measured the generator; generate from a larger machine, or end the ladder lower"
+        )
+    rung = compose(plan, turns, done, before, after, watch.polled)
     rung = dataclasses.replace(rung, load1=round(load1, 2))
     write_json(record, rung.to_json())
     return rung
@@ -78,20 +88,37 @@ def measure_rest_pct(target: Target, *, wait_s: float = REST_S) -> Measured:
     return Measured(found, None if found is not None else "the target does not tell its cores")
 
 
-def _follow(
-    target: Target, generator: GeneratorProcess, metrics_file: Path, progress: Progress | None
-) -> tuple[Polled, dict[str, Any]]:
-    """Poll until the generator is done. Returns what was polled and what the generator said."""
-    polled = Polled()
-    began_s = time.monotonic()
-    with metrics_file.open("w", encoding="utf-8") as file:
-        while (done := generator.wait_done(POLL_EVERY_S)) is None:
-            reading = read_metrics(target.admin, limit_s=POLL_LIMIT_S)
-            polled.add(reading)
-            line = {"at_ms": round((time.monotonic() - began_s) * 1000), "problem": reading.problem}
-            file.write(json.dumps(line | {"metrics": reading.document}) + "\n")
-            if progress:
-                progress(generator.attempts, generator.ok)
-        file.flush()
-        os.fsync(file.fileno())
-    return polled, done
+def _follow(generator: GeneratorProcess, watch: _Watch, progress: Progress | None) -> dict[str, Any]:
+    """Poll until the generator is done. Returns what it said."""
+    while (done := generator.wait_done(POLL_EVERY_S)) is None:
+        watch.look()
+        if progress:
+            progress(generator.attempts, generator.ok)
+    return done
+
+
+class _Watch:
+    """Polls of the admin listener, each kept as a line too."""
+
+    def __init__(self, target: Target, file: TextIO) -> None:
+        self.polled = Polled()
+        self._target = target
+        self._file = file
+        self._began_s = time.monotonic()
+
+    def look(self, *, tail: bool = False) -> None:
+        """Ask once."""
+        reading = read_metrics(self._target.admin, limit_s=POLL_LIMIT_S)
+        self.polled.add(reading, tail=tail)
+        at_ms = round((time.monotonic() - self._began_s) * 1000)
+        line = {"at_ms": at_ms, "tail": tail, "problem": reading.problem, "metrics": reading.document}
+        self._file.write(json.dumps(line) + "\n")
+
+    def settle(self, for_s: float) -> None:
+        """Ask on while nothing is sent any more: the workers' last tick is told only now."""
+        end_s = time.monotonic() + for_s
+        while (left_s := end_s - time.monotonic()) > 0:
+            time.sleep(min(POLL_EVERY_S, left_s))
+            self.look(tail=True)
+        self._file.flush()
+        os.fsync(self._file.fileno())

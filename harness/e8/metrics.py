@@ -222,42 +222,48 @@ def nearest_rank(values: Iterable[float], percent: float) -> float | None:
 
 @dataclass
 class Polled:
-    """Readings taken while a rung ran. A maximum of none is None, never 0."""
+    """Readings taken while a rung ran, and in the ``tail`` right after it, where its last tick is told.
+
+    The tail counts for what was the most, not for what was the middle. A maximum of none is None, never 0.
+    """
 
     readings: list[Reading] = field(default_factory=list)
+    tail: list[Reading] = field(default_factory=list)
     failed: int = 0
 
-    def add(self, reading: Reading) -> None:
+    def add(self, reading: Reading, *, tail: bool = False) -> None:
         """Keep one reading; one that holds nothing is only counted."""
-        if reading.problem is None:
-            self.readings.append(reading)
-        else:
+        if reading.problem is not None:
             self.failed += 1
+        else:
+            (self.tail if tail else self.readings).append(reading)
 
     def maximum(self, pick: Callable[[Reading], float | None]) -> float | None:
         """The largest value that any reading had."""
-        return max(self._values(pick), default=None)
+        return max(_known(map(pick, [*self.readings, *self.tail])), default=None)
 
     def median(self, pick: Callable[[Reading], float | None]) -> float | None:
         """The middle value over those readings that had one."""
-        values = self._values(pick)
+        values = _known(map(pick, self.readings))
         return statistics.median(values) if values else None
 
-    def per_worker(
-        self, pick: Callable[[WorkerReading], float | None], fold: Callable[[list[float]], float]
-    ) -> list[float | None]:
-        """One value per worker, in the workers' order: ``fold`` over its known values, None without any."""
-        width = max((len(reading.workers) for reading in self.readings), default=0)
-        columns: list[list[float]] = [[] for _ in range(width)]
-        for reading in self.readings:
-            for column, worker in zip(columns, reading.workers, strict=False):
-                value = pick(worker)
-                if value is not None:
-                    column.append(value)
-        return [fold(column) if column else None for column in columns]
+    def worker_maximum(self, pid: int | None, pick: Callable[[WorkerReading], float | None]) -> float | None:
+        """The largest value that this worker had."""
+        return max(self._of(pid, pick, [*self.readings, *self.tail]), default=None)
 
-    def _values(self, pick: Callable[[Reading], float | None]) -> list[float]:
-        return [value for value in map(pick, self.readings) if value is not None]
+    def worker_median(self, pid: int | None, pick: Callable[[WorkerReading], float | None]) -> float | None:
+        """The middle value that this worker had."""
+        values = self._of(pid, pick, self.readings)
+        return statistics.median(values) if values else None
+
+    def _of(
+        self, pid: int | None, pick: Callable[[WorkerReading], float | None], readings: list[Reading]
+    ) -> list[float]:
+        return _known(pick(worker) for reading in readings for worker in reading.workers if worker.pid == pid)
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
 
 
 def total_in_flight(reading: Reading) -> float | None:

@@ -12,7 +12,7 @@ from typing import Any
 from harness.e8.cpu import Hook, descriptors, host_cpu_s, processes_cpu_s
 from harness.e8.http import Base, parse_base
 from harness.e8.metrics import Measured, Reading, read_metrics, read_profile, read_stub_stats
-from harness.e8.record import EMBEDDED
+from harness.e8.record import EMBEDDED, STOP_REASON
 from harness.e8.tier.handle import Tier
 from harness.errors import FleetError
 from harness.processes import Identity, identify
@@ -124,12 +124,16 @@ def look(target: Target, cpu_s: Mapping[str, Measured] | None = None) -> Snapsho
 
 def system_of(target: Target, reading: Reading) -> dict[str, str]:
     """What was measured, by name: a ladder is of one system only while none of these changes."""
-    profile = read_profile(target.stub)
-    found = {"environment": _canonical(reading.environment), "profile": _canonical(profile)}
-    if target.tier is None:
-        return found | {"worker pids": ",".join(map(str, reading.pids))}
-    found |= {part: _named(target.tier.identities(part)) for part in PARTS}
-    return found | {"worker": _named(_workers(reading)), "boot id": BOOT_ID.read_text().strip()}
+    found: dict[str, str] = {}
+    if reading.problem is None:  # what was not told just now has not changed
+        workers = ",".join(map(str, reading.pids)) if target.tier is None else _named(_workers(reading))
+        found |= {"environment": _canonical(reading.environment), "worker": workers}
+    if (profile := read_profile(target.stub)) is not None:
+        found["profile"] = _canonical(profile)
+    if target.tier is not None:
+        found |= {part: _named(target.tier.identities(part)) for part in PARTS}
+        found["boot id"] = BOOT_ID.read_text().strip()
+    return found
 
 
 def facts(target: Target, reading: Reading, profile: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -146,6 +150,7 @@ def facts(target: Target, reading: Reading, profile: Mapping[str, Any] | None) -
         "stub_url_echoed": told.get("ANTHROPIC_BASE_URL"),
         "profile": profile,
         "lag_resolution_ms": reading.lag_resolution_ms,
+        "success_by": STOP_REASON,
     }
 
 

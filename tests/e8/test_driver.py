@@ -180,6 +180,22 @@ def test_a_lost_generator_leaves_no_record(stand_in: StandIn, tmp_path: Path, mo
     assert not (tmp_path / "c2.json").exists()
 
 
+def test_a_machine_that_cannot_carry_the_generator_leaves_no_record(
+    stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = driver.GeneratorProcess.wait_done
+
+    def short_of_ports(self: Any, limit_s: float) -> dict[str, Any] | None:
+        """Stands in for a machine without free ports, which no test may make of this one."""
+        done = real(self, limit_s)
+        return done and done | {"local_errors": 3}
+
+    monkeypatch.setattr(driver.GeneratorProcess, "wait_done", short_of_ports)
+    with pytest.raises(LoadError, match="ran out of ports or descriptors for 3 turns"):
+        run_rung(target_of(stand_in), PLAN, tmp_path, mark="m")
+    assert not (tmp_path / "c2.json").exists()
+
+
 def test_the_facts_of_a_target_stand_as_it_told_them(stand_in: StandIn) -> None:
     stand_in.metrics = lambda: metrics_document(sandbox_pool_size="NaN", env={"KAGENTI_SANDBOX_CAP": "many"})
     target = target_of(stand_in)

@@ -154,7 +154,7 @@ def test_a_poll_that_saw_nothing_has_no_maximum() -> None:
     polled.add(parse_reading("nothing"))
     assert polled.failed == 1
     assert polled.maximum(lambda reading: reading.lease_saturation) is None
-    assert polled.per_worker(lambda worker: worker.loop_lag_p99_ms, max) == []
+    assert polled.worker_maximum(100, lambda worker: worker.loop_lag_p99_ms) is None
 
 
 def test_the_worst_of_a_rung_is_kept_not_its_last() -> None:
@@ -165,7 +165,10 @@ def test_the_worst_of_a_rung_is_kept_not_its_last() -> None:
         polled.add(parse_reading(json.loads(json.dumps(document))))
     assert polled.maximum(lambda reading: reading.lease_saturation) == 3.9
     assert polled.median(lambda reading: reading.lease_saturation) == 0.3
-    assert polled.per_worker(lambda worker: worker.loop_lag_p99_ms, max) == [1.2, 9.0]
+    assert polled.worker_maximum(101, lambda worker: worker.loop_lag_p99_ms) == 9.0
+    polled.add(parse_reading(metrics_document(lease_saturation=5.0)), tail=True)
+    assert polled.maximum(lambda reading: reading.lease_saturation) == 5.0
+    assert polled.median(lambda reading: reading.lease_saturation) == 0.3, "the tail is not the rung's middle"
 
 
 @pytest.mark.parametrize(
