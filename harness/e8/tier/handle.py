@@ -97,10 +97,12 @@ class Tier:
 def start(settings: TierSettings, *, state: Path, root: Path | None = None, mark: str | None = None) -> Tier:
     """Start a tier in a session of its own and wait until it takes turns. Raises FleetError.
 
-    It outlives the caller, until its ``lifetime_s``. Every process of it carries ``HARNESS_TOKEN=mark`` from its first
-    moment, so that ``processes.find_marked`` finds it even before there is a state file.
+    It outlives the caller, until its ``lifetime_s``; what is left of an earlier one of this state file is ended first.
+    Every process of it carries ``HARNESS_TOKEN=mark`` from its first moment, so that ``processes.find_marked`` finds it
+    even before there is a state file.
     """
     state.parent.mkdir(parents=True, exist_ok=True)
+    sweep(state)
     state.unlink(missing_ok=True)
     log = state.with_suffix(".log")
     command = [sys.executable, "-P", "-m", "harness.e8.tier", f"--state={state}", *settings.to_flags()]

@@ -21,7 +21,7 @@ from harness.e8.tier.child import Child, spawn
 from harness.e8.tier.control import ControlConnection, StubChange
 from harness.e8.tier.httpserver import listen
 from harness.e8.tier.process import LIFETIME_VARIABLE, LOOPBACK, say
-from harness.e8.tier.relayclient import ExecResult, RelayClient
+from harness.e8.tier.relayclient import ExecError, ExecResult, RelayClient
 from harness.e8.tier.settings import ECHOED, TierSettings, available_cores
 from harness.e8.tier.storeclient import StoreClient
 from harness.errors import FleetError
@@ -170,7 +170,7 @@ class Launcher:
         found: dict[str, Any] = {"store": None, "relay": None}
         with contextlib.suppress(OSError):
             found["store"] = await self._store.call("info") if self._store else None
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(ExecError):
             found["relay"] = await self._relay.stats() if self._relay else None
         return found
 
@@ -184,10 +184,12 @@ class Launcher:
         """Put another stub on the same port. Raises FleetError."""
         async with self._stub_lock:
             self.settings = change.apply(self.settings)
-            old = self._children.pop("stub")
-            await old.end(GRACE_S)
-            await self._begin("stub", "stub", PORT=str(self._ports["stub"]), **self._stub_environment())
-            self.write_state()
+            try:
+                if old := self._children.pop("stub", None):
+                    await old.end(GRACE_S)
+                await self._begin("stub", "stub", PORT=str(self._ports["stub"]), **self._stub_environment())
+            finally:
+                self.write_state()
 
     def _stub_environment(self) -> dict[str, str]:
         self._stub_generation += 1

@@ -155,8 +155,8 @@ RANGES: dict[str, tuple[float, float]] = {
 
 
 def plain(value: object) -> str:
-    """A number as the shortest text that means the same, text as it is."""
-    return f"{value:.12g}" if isinstance(value, int | float) else str(value)
+    """A number as a plain decimal that ``Knobs`` reads, text as it is."""
+    return f"{value:.9f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 
 def available_cores() -> int:
