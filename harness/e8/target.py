@@ -103,7 +103,7 @@ def look_at_cpu(target: Target, reading: Reading) -> dict[str, Measured]:
     found = {
         part: processes_cpu_s(target.tier.identities(part), part, with_children=part == "sandbox") for part in PARTS
     }
-    return found | {"worker": processes_cpu_s(_workers(reading), "worker"), "host": host_cpu_s()}
+    return found | {"worker": processes_cpu_s(workers_of(reading), "worker"), "host": host_cpu_s()}
 
 
 def look(target: Target, cpu_s: Mapping[str, Measured] | None = None) -> Snapshot:
@@ -116,7 +116,7 @@ def look(target: Target, cpu_s: Mapping[str, Measured] | None = None) -> Snapsho
         cpu_s=look_at_cpu(target, reading) if cpu_s is None else cpu_s,
         execs=_execs(target, execs_per_turn),
         execs_per_turn=execs_per_turn,
-        store_connections=_store_connections(target.tier),
+        store_connections=store_connections(target.tier),
         descriptors=_descriptors(target.tier, reading),
         system=system_of(target, reading),
     )
@@ -126,7 +126,7 @@ def system_of(target: Target, reading: Reading) -> dict[str, str]:
     """What was measured, by name: a ladder is of one system only while none of these changes."""
     found: dict[str, str] = {}
     if reading.problem is None:  # what was not told just now has not changed
-        workers = ",".join(map(str, reading.pids)) if target.tier is None else _named(_workers(reading))
+        workers = ",".join(map(str, reading.pids)) if target.tier is None else _named(workers_of(reading))
         found |= {"environment": _canonical(reading.environment), "worker": workers}
     if (profile := read_profile(target.stub)) is not None:
         found["profile"] = _canonical(profile)
@@ -182,7 +182,8 @@ def _counts(value: object) -> dict[str, int] | None:
     return counts if len(counts) == len(value) else None
 
 
-def _store_connections(tier: Tier | None) -> Measured:
+def store_connections(tier: Tier | None) -> Measured:
+    """Connections that the store has open."""
     if tier is None:
         return Measured(None, NOT_HERE)
     try:
@@ -196,11 +197,11 @@ def _store_connections(tier: Tier | None) -> Measured:
 def _descriptors(tier: Tier | None, reading: Reading) -> Measured:
     if tier is None:
         return Measured(None, NOT_HERE)
-    found = descriptors([*tier.identities("supervisor", "store", "relay"), *_workers(reading)])
+    found = descriptors([*tier.identities("supervisor", "store", "relay"), *workers_of(reading)])
     return Measured(found, None if found is not None else "a process of the tier is gone")
 
 
-def _workers(reading: Reading) -> list[Identity]:
+def workers_of(reading: Reading) -> list[Identity]:
     """The workers as processes of this machine; one that is gone has no start time and is found by nobody."""
     return [identify(pid) or Identity(pid, 0) for pid in reading.pids if pid is not None]
 
