@@ -56,11 +56,11 @@ THRESHOLDS: Mapping[str, Threshold] = {
         "the same rung, measured twice on the published rig, differed by 4 and 6 %: what misses or holds by less "
         "decides nothing by itself, and widens the interval",
     ),
-    "peak_gain": Threshold(
+    "flat_gain": Threshold(
         1.25,
-        "× per doubling",
-        "a curve that peaks at or before a rung gains at most (r + 1/r) / 2 over the rung r times below, 1.25 for a "
-        "doubling (universal scalability law without contention); who gains less may have peaked already",
+        "× throughput at c=1",
+        "a curve that peaks at or before c=2 gains at most that much over c=1 (universal scalability law without "
+        "contention); a ladder that never gains more was saturated by its first client",
     ),
     "sandbox_ceiling_pct": Threshold(
         25,

@@ -24,7 +24,7 @@ NOT_A_NUMBER = "NaN in the record"
 RUNG_NAME = re.compile(r"c[1-9][0-9]{0,5}(\.r[1-9][0-9]{0,3})?")
 SIGNED = frozenset({"store_connections_delta", "descriptors_delta"})
 BESIDE = frozenset({"schema", "run", "kind", "source", "rungs"})
-FACTS = frozenset({"arm", "cap", "pool", "cores", "workers", "turns_per_worker", "profile", "basis"})
+FACTS = frozenset({"arm", "cap", "pool", "workers", "turns_per_worker", "profile", "basis"})
 """Facts about the target: one that cannot be used is a finding."""
 
 Problem = Callable[[str], ReportFormatError]
@@ -33,6 +33,8 @@ Problem = Callable[[str], ReportFormatError]
 def parse_ladder(document: object) -> Ladder:
     """A ladder from parsed JSON. Raises ReportFormatError, a sentence that names the rung and the field at fault."""
     if isinstance(document, list):
+        if not document:
+            raise _problem("it holds no rung")
         return _foreign(document)
     if not isinstance(document, dict):
         raise _problem("it is neither a ladder nor a JSON array of rung records")
@@ -86,8 +88,6 @@ def _hold_repeats(rungs: Iterable[Rung]) -> None:
 
 
 def _rungs(records: list[Any]) -> tuple[Rung, ...]:
-    if not records:
-        raise _problem("it holds no rung")
     if len(records) > MAX_RUNGS:
         raise _problem(f"it holds {len(records):,} rungs, and no ladder has more than {MAX_RUNGS:,}")
     return tuple(parse_rung(record, number) for number, record in enumerate(records, start=1))

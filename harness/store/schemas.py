@@ -281,9 +281,9 @@ TABLES: dict[str, Table] = {
             duty              double    share of a turn in which its sandbox is busy, measured before the ladder
             duty_second       double    the same by a second probe
             execs_per_turn    double    counted before the ladder
-            turns_per_client  int64
+            turns_per_client  int64     each client sends this many in a rung
             success_by        text      stop reason, or status alone
-            lag_resolution_ms double
+            lag_resolution_ms double    of the workers' event-loop histogram
             lag_discriminates bool      a starved worker's lag was shown to differ from an idle one's
             host_rest_pct     double    use of the target's cores without load
             rss_budget_bytes  int64     of a worker; NULL: none
@@ -304,31 +304,31 @@ TABLES: dict[str, Table] = {
             c                       int64!    clients, each with one turn in flight
             repeat                  int64!    1 is the first
             ended                   text      all turns, time is up, rung deadline
-            turns_per_client        int64
-            attempts                int64
+            turns_per_client        int64     each client was to send this many
+            attempts                int64     turns sent, the warm-up apart
             ok                      int64     turns that succeeded
             success_rate            double    ok / attempts
             refused_429             int64     at admission
             refused_503             int64     no lease to be had
             errors_in_200           int64     answered 200 with a stop reason that is an error
             timed_out               int64     no whole answer before the deadline
-            failed_otherwise        int64
+            failed_otherwise        int64     any other way
             connections_per_turn    double    of the client
-            wall_ms                 double
+            wall_ms                 double    from the first turn's start to the last one's end
             throughput_tps          double    successful turns per second
             p50_ms                  double    of successful turns
             p95_ms                  double    of successful turns, nearest rank
             achieved_c              double    sum of latencies / wall
             execs                   int64     commands run in sandboxes
-            worker_cpu_s            double
-            supervisor_cpu_s        double
-            sandbox_cpu_s           double
-            stub_cpu_s              double
-            relay_cpu_s             double
-            store_cpu_s             double
+            worker_cpu_s            double    of all workers
+            supervisor_cpu_s        double    of the supervisor
+            sandbox_cpu_s           double    of all sandboxes
+            stub_cpu_s              double    of the model stub
+            relay_cpu_s             double    of the exec relay
+            store_cpu_s             double    of the session and lease store
             host_cpu_s              double    not idle
-            generator_cpu_s         double
-            generator_lag_p99_ms    double
+            generator_cpu_s         double    of the load generator
+            generator_lag_p99_ms    double    of the load generator's event loop
             sandbox_util_pct        double    of the pool
             worker_cpu_util_pct     double    of min(W, cores)
             worker_cpu_util_box_pct double    of the target's cores
@@ -337,19 +337,19 @@ TABLES: dict[str, Table] = {
             worker_tier_cores       double    min(W, cores)
             lag_p99_worst_ms        double    of the worst worker, where single ones were not recorded
             lease_saturation        double    leases per sandbox: the highest, of other recorders the last
-            lease_saturation_median double
+            lease_saturation_median double    leases per sandbox while it ran
             in_flight_max           int64     turns that the workers held
-            in_flight_median        double
+            in_flight_median        double    of the same
             pool                    int64     sandboxes, as seen in this rung
-            file_op_p95_ms          double
+            file_op_p95_ms          double    exec round trip less the command's own time
             over_admission_total    int64     since the supervisor began
             spurious_refusals_total int64     since the supervisor began
-            over_admission_delta    int64
-            spurious_refusals_delta int64
+            over_admission_delta    int64     in this rung
+            spurious_refusals_delta int64     in this rung
             store_connections       int64     at the end
-            store_connections_delta int64
+            store_connections_delta int64     grown by in this rung
             descriptors             int64     of workers and supervisor, at the end
-            descriptors_delta       int64
+            descriptors_delta       int64     grown by in this rung
             load1                   double    load average of the generator's machine
             """,
             LADDER,
@@ -358,17 +358,17 @@ TABLES: dict[str, Table] = {
             "rung_workers",
             "A row for each rung and worker, in the workers' order.",
             """
-            c                 int64!
-            repeat            int64!
+            c                 int64!    of the rung
+            repeat            int64!    of the rung
             worker_no         int64!    from 1
             pid               int64
             lag_p99_ms        double    event loop; the highest, of other recorders the last
-            lag_p99_median_ms double
+            lag_p99_median_ms double    the middle one of those polled
             rss_bytes         int64
             cpu_s             double
-            in_flight_max     int64
+            in_flight_max     int64     most turns that it held
             in_flight_end     int64     turns it still held when the rung was over
-            healthy_end       bool
+            healthy_end       bool      as the supervisor saw it at the end
             """,
             LADDER,
         ),
@@ -376,10 +376,10 @@ TABLES: dict[str, Table] = {
             "rung_execs",
             "How many turns of a rung ran how many commands.",
             """
-            c      int64!
-            repeat int64!
+            c      int64!    of the rung
+            repeat int64!    of the rung
             execs  text!     commands in one turn
-            turns  int64!
+            turns  int64!    that ran so many
             """,
             LADDER,
         ),
@@ -387,11 +387,11 @@ TABLES: dict[str, Table] = {
             "rung_notes",
             "What is said of a rung in words: what was measured, before and after it, and why a value is NULL.",
             """
-            c      int64!
-            repeat int64!
+            c      int64!    of the rung
+            repeat int64!    of the rung
             about  text!     system, system_end or unknown
             name   text!     what of the system, or the column that is NULL
-            says   text!
+            says   text!     in words
             """,
             LADDER,
         ),

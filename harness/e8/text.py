@@ -1,0 +1,115 @@
+"""The verdict of a ladder as lines of text: its rungs, its answer, what it rests on, and last the verdict line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from harness.e8.verdict import INVALID, KNEE, LadderVerdict
+from harness.gate.verdict import REFUSED
+from harness.store.readers import one_line
+
+if TYPE_CHECKING:
+    from harness.e8.questions import Row, Suspect
+
+
+def render(verdict: LadderVerdict) -> list[str]:
+    """All lines, the verdict line last. A ladder that could not even be read is one line, which is no VERDICT line."""
+    if verdict.ungraded and not verdict.rungs:
+        return [one_line(f"REFUSED {verdict.run}: {verdict.reason}")]
+    return [
+        one_line(line) if "  " not in line else "  ".join(map(one_line, line.split("  "))) for line in _all(verdict)
+    ]
+
+
+def answer(verdict: LadderVerdict) -> str:
+    """The answer in words, with the arm that it is of."""
+    knee, arm = verdict.knee, f"{verdict.arm} arm" if verdict.arm else "arm not recorded"
+    if knee.answer == INVALID:
+        return f"invalid because {verdict.reason} ({arm})"
+    if knee.answer == KNEE:
+        return f"in [{knee.lo}, {knee.hi}], floor {knee.floor} ({arm})"
+    return f"not observed up to c={knee.floor} ({arm})"
+
+
+def _all(verdict: LadderVerdict) -> Iterator[str]:
+    for rung in verdict.rungs:
+        yield _rung(rung)
+    for refusal in verdict.refusals:
+        yield f"REFUSED  {refusal.rule}  {refusal.sentence}"
+    for what in verdict.missing:
+        yield f"MISSING  {what}"
+    yield f"KNEE  {answer(verdict)}"
+    if verdict.knee.answer == KNEE:
+        yield from _bound(verdict)
+    yield from _usl(verdict)
+    if verdict.marginal_ms_per_turn is not None:
+        yield (
+            f"WORKER CPU  {verdict.marginal_ms_per_turn:.1f} ms for each further turn, "
+            f"{verdict.background_ms_per_s or 0:.0f} ms in any second without one"
+        )
+    for note in verdict.notes:
+        yield f"NOTE  {note}"
+    if verdict.claim:
+        yield f"CLAIM  {verdict.claim}"
+    yield _verdict(verdict)
+
+
+def _rung(rung: Row) -> str:
+    count = "?" if rung["ok"] is None or rung["attempts"] is None else f"{rung['ok']}/{rung['attempts']}"
+    kinds = ("refused_429", "refused_503", "errors_in_200", "timed_out", "failed_otherwise")
+    failed = " ".join(f"{name}={rung[name]}" for name in kinds if rung[name])
+    used = " ".join(
+        f"{name}={_number(rung[key], '%')}"
+        for name, key in (
+            ("worker", "worker_cpu_util_pct"),
+            ("host", "host_cpu_util_pct"),
+            ("sandbox", "sandbox_util_pct"),
+        )
+    )
+    return (
+        f"RUNG  {rung['arm'] or '?'} {rung['name']}  {rung['state']}  ok={count} "
+        f"{_number(rung['throughput_tps'], '/s', 2)} p50={_number(rung['p50_ms'], 'ms', 0)} "
+        f"p95={_number(rung['p95_ms'], 'ms', 0)}  {used} "
+        f"lag={_number(rung['lag_p99_ms'], 'ms')}" + (f"  {failed}" if failed else "")
+    )
+
+
+def _bound(verdict: LadderVerdict) -> Iterator[str]:
+    convicted = next((suspect for suspect in verdict.suspects if suspect.convicts), None)
+    told = f": {_suspect(convicted)}" if convicted else ""
+    yield f"BOUND  {verdict.bound}{told}"
+    near = [suspect for suspect in verdict.suspects if suspect.bound == verdict.runner_up and suspect.ratio]
+    nearest = max(near, key=lambda suspect: suspect.ratio or 0, default=None)
+    yield f"RUNNER-UP  {nearest.bound}: {_suspect(nearest)}" if nearest else "RUNNER-UP  none that was measured"
+
+
+def _suspect(suspect: Suspect) -> str:
+    measured, threshold = (
+        f"{value:.4g}" if value is not None else "?" for value in (suspect.measured, suspect.threshold)
+    )
+    return f"{measured} against {threshold} at c={suspect.c} ({suspect.what})"
+
+
+def _usl(verdict: LadderVerdict) -> Iterator[str]:
+    if (fit := verdict.usl) is None:
+        return
+    if fit.peak_c is None:
+        yield f"USL  no peak of throughput is passed by a doubling; one is not below c={fit.lower_bound_c:g}"
+    else:
+        yield f"USL  throughput peaks at c={fit.peak_c:.0f} [{fit.lo_c:.0f}, {fit.hi_c:.0f}]"
+
+
+def _verdict(verdict: LadderVerdict) -> str:
+    knee = verdict.knee
+    told = {KNEE: f"[{knee.lo},{knee.hi}]"}.get(knee.answer, knee.answer)
+    line = f"VERDICT {verdict.word} arm={verdict.arm or '?'} knee={told}"
+    if verdict.word == REFUSED:
+        return f"{line} -- {verdict.reason}"
+    saturated = "yes" if verdict.saturated else "no"
+    line += f" floor={knee.floor} saturated={saturated} bound={verdict.bound} runner_up={verdict.runner_up or 'none'}"
+    return f"{line} -- {verdict.reason}" if verdict.reason else line
+
+
+def _number(value: float | None, unit: str, decimals: int = 1) -> str:
+    return "?" if value is None else f"{value:.{decimals}f}{unit}"
