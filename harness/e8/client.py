@@ -148,7 +148,7 @@ class Generator:
         """The measured turns, to their end or to the deadline. Returns what only the generator can know of them."""
         lags: list[float] = []
         probe = asyncio.create_task(_probe_lag(lags))
-        started_unix_s, cpu_s = time.time(), time.process_time()
+        started_unix_s, cpu_s, wait_s = time.time(), time.process_time(), _waited_s()
         self._start_s = self._last_s = time.monotonic()
         clients = [asyncio.create_task(self._loop(client)) for client in self._clients()]
         _, late = await asyncio.wait(clients, timeout=self.load.deadline_s)
@@ -156,7 +156,7 @@ class Generator:
         for task in late:
             task.cancel()
         await asyncio.gather(*clients)
-        cpu_s = time.process_time() - cpu_s
+        cpu_s, waited_s = time.process_time() - cpu_s, _waited_s()
         probe.cancel()
         turns = self.load.turns_per_client
         return {
@@ -168,6 +168,7 @@ class Generator:
             "planned": self.load.c * turns if turns else None,
             "local_errors": self.local_errors,
             "cpu_s": round(cpu_s, 4),
+            "wait_s": None if waited_s is None or wait_s is None else round(waited_s - wait_s, 4),
             "lag_p99_ms": _p99(lags),
             "lag_max_ms": max(lags, default=None),
             "warm_up_turns": self.warm_up_turns,
@@ -232,6 +233,14 @@ def _burn(ms: float) -> None:
     until_s = time.process_time() + ms / 1000
     while time.process_time() < until_s:
         pass
+
+
+def _waited_s() -> float | None:
+    """How long this process could have run and had no core; None where the kernel does not tell."""
+    try:
+        return int(Path("/proc/self/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 async def _probe_lag(lags: list[float]) -> None:
