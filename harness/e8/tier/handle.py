@@ -48,11 +48,13 @@ class Tier:
         self.state = read_state(self.path)
 
     def identities(self, *kinds: str) -> list[Identity]:
-        """The processes of these kinds that were started: store, stub, relay, sandbox, supervisor.
+        """The processes of these kinds that run, as the state file tells now. Raises FleetError when it is gone.
 
-        Workers are the supervisor's: their pids are in /metrics.
+        Kinds are store, stub, relay, sandbox and supervisor; workers are the supervisor's, their pids are in /metrics.
         """
-        return [Identity.from_json(each) for each in self.state["processes"] if each["kind"] in kinds]
+        self.refresh()
+        running = [each for each in self.state["processes"] if each["exit_status"] is None]
+        return [Identity.from_json(each) for each in running if each["kind"] in kinds]
 
     def stats(self) -> dict[str, Any]:
         """Counters of store and relay (``control.py`` names them). Raises FleetError."""

@@ -90,7 +90,7 @@ def test_a_dead_model_endpoint_is_a_200_with_an_error(make_tier: Callable[..., A
         assert answer.status == 200
         assert (answer.body["stopReason"], answer.body["errorMessage"]) == ("error", "Connection error.")
     assert tier.tier.stats()["store"]["leases"] == 0
-    tier.tier.refresh()
+    assert tier.tier.identities("stub") == []
     assert next(p for p in tier.tier.state["processes"] if p["kind"] == "stub")["exit_status"] in (0, -9)
     tier.tier.change_stub()
     assert tier.turn().body["stopReason"] == "stop"
