@@ -43,10 +43,15 @@ class GeneratorProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
+                bufsize=0,  # what could not be sent is not tried again at the close
                 env=os.environ | {TOKEN_VARIABLE: mark, "PYTHONPATH": paths},
             )
         self.identity = identify(self._process.pid) or Identity(self._process.pid, 0)
-        self._tell(load.to_line())
+        try:
+            self._tell(load.to_line())
+        except LoadError:
+            self.end()
+            raise
 
     def wait_warm(self) -> None:
         """Wait until every client's warm-up is over. Raises LoadError."""
@@ -89,7 +94,6 @@ class GeneratorProcess:
         orders = typing.cast(BinaryIO, self._process.stdin)
         try:
             orders.write(line.encode() + b"\n")
-            orders.flush()
         except OSError as error:
             raise LoadError(f"the generator ended before its load; {self._last_words()}") from error
 

@@ -127,6 +127,10 @@ class Workload:
             return "not measured"
         return f"<{self.duty:.5f}" if self.duty_is_bound else f"{self.duty:.4f}"
 
+    def facts(self) -> dict[str, Any]:
+        """What a ladder's record says of it."""
+        return {name: getattr(self, name) for name in ("arm", "basis", "duty", "duty_second", "execs_per_turn")}
+
     def to_json(self) -> dict[str, Any]:
         """The form that stands in the run's files."""
         return dataclasses.asdict(self)

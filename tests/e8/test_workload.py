@@ -57,6 +57,7 @@ class FolderBench:
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FolderBench:
     monkeypatch.setattr(workload, "MAX_SPREAD_PCT", 1000)  # another load on this machine is not what is tested here
+    monkeypatch.setattr(workload, "TURNS", 4)
     return FolderBench(tmp_path)
 
 
@@ -172,6 +173,7 @@ def test_realism_is_calibrated_until_both_probes_lie_in_the_band(
     assert "SH_STUB_TOOL_INPUT={" in said
     assert chain.EXECS_FILE not in said
     assert Workload.from_json(made.to_json()) == made
+    assert made.facts()["duty"] == made.duty
 
 
 def test_capacity_measures_its_trivial_exec_and_has_no_basis(bench: FolderBench) -> None:
@@ -192,7 +194,7 @@ def test_capacity_refuses_two_execs_per_turn(bench: FolderBench) -> None:
 
 def test_turns_that_reach_no_sandbox_are_refused(bench: FolderBench) -> None:
     bench.execs = 0
-    with pytest.raises(PreflightError, match="no sandbox exec was recorded in 10 turns"):
+    with pytest.raises(PreflightError, match="no sandbox exec was recorded in 4 turns"):
         prepare_capacity(bench, rate=0.5)
 
 
@@ -212,7 +214,6 @@ def test_a_band_that_cannot_be_reached_is_refused_after_ten_rounds(
     bench: FolderBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workload, "MAX_ROUNDS", 2)
-    monkeypatch.setattr(workload, "TURNS", 2)
     with pytest.raises(PreflightError, match=r"could not land its duty in 0\.0001–0\.0002 \(test\) in 2 rounds"):
         calibrate(bench, basis="test", band=(0.0001, 0.0002), rate=0.5)
 
@@ -220,7 +221,6 @@ def test_a_band_that_cannot_be_reached_is_refused_after_ten_rounds(
 def test_sandboxes_that_cost_more_than_15_percent_apart_are_refused(
     bench: FolderBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workload, "TURNS", 4)
     monkeypatch.setattr(workload, "TIMINGS_BEFORE_GIVING_UP", 1)
     bench.slow = {"sandbox-0": 0.10, "sandbox-1": 0.13}
     monkeypatch.setattr(chain, "git_chain", lambda repeats: "cd repo && spin")
