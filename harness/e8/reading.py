@@ -24,6 +24,13 @@ NOT_A_NUMBER = "NaN in the record"
 RUNG_NAME = re.compile(r"c[1-9][0-9]{0,5}(\.r[1-9][0-9]{0,3})?")
 SIGNED = frozenset({"store_connections_delta", "descriptors_delta"})
 BESIDE = frozenset({"schema", "run", "kind", "source", "rungs"})
+SOURCE = ("title", "where", "said")
+LADDER_FIELDS = frozenset(f.name for f in dataclasses.fields(Ladder)) - {
+    "rungs",
+    "unusable",
+    *(f"source_{key}" for key in SOURCE),
+}
+"""What a document of a ladder may say of the whole."""
 FACTS = frozenset({"arm", "cap", "pool", "workers", "turns_per_worker", "profile", "basis"})
 """Facts about the target: one that cannot be used is a finding."""
 
@@ -40,12 +47,11 @@ def parse_ladder(document: object) -> Ladder:
         raise _problem("it is neither a ladder nor a JSON array of rung records")
     if document.get("schema") != SCHEMA or not isinstance(document.get("rungs"), list):
         raise _problem(f'it is no ladder: it needs "schema": {SCHEMA} and "rungs", a list of rung records')
-    names = {f.name for f in dataclasses.fields(Ladder)} - {"unusable", "source_title", "source_where"}
-    if strange := sorted(document.keys() - names - BESIDE):
+    if strange := sorted(document.keys() - LADDER_FIELDS - BESIDE):
         raise _problem(f"it has {_said(strange[0])}, which is no field of a ladder")
     source = document.get("source") or {}
-    if not isinstance(source, dict) or not all(isinstance(source.get(key), str) for key in source):
-        raise _problem('it has a "source" that is no object of texts')
+    if not isinstance(source, dict) or not all(key in SOURCE and isinstance(source[key], str) for key in source):
+        raise _problem(f'it has a "source" that is not of texts: {", ".join(SOURCE)}')
     facts, unusable = _facts(document)
     rungs = _rungs(document["rungs"])
     _hold_repeats(rungs)
@@ -53,8 +59,8 @@ def parse_ladder(document: object) -> Ladder:
         facts.setdefault(name, value)
         if value not in (None, facts[name]):
             raise _problem(f"it says {name} {facts[name]}, and its rungs say {value}; save one ladder a file")
-    source = {"source_title": source.get("title"), "source_where": source.get("where")}
-    return Ladder(**facts, **source, unusable=unusable, rungs=rungs)
+    told = {f"source_{key}": source.get(key) for key in SOURCE}
+    return Ladder(**facts, **told, unusable=unusable, rungs=rungs)
 
 
 def _foreign(records: list[Any]) -> Ladder:
@@ -214,7 +220,7 @@ def _facts(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]
     unusable: dict[str, str] = {}
     for each in dataclasses.fields(Ladder):
         name, value = each.name, document.get(each.name)
-        if name in ("rungs", "unusable", "source_title", "source_where") or value is None:
+        if name not in LADDER_FIELDS or value is None:
             continue
         try:
             values[name] = _fact(name, str(each.type), value)

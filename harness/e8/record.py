@@ -93,6 +93,7 @@ class Rung:
     store_cpu_s: float | None = None
     host_cpu_s: float | None = None
     generator_cpu_s: float | None = None
+    generator_wait_s: float | None = None
     generator_lag_p99_ms: float | None = None
     sandbox_util_pct: float | None = None
     worker_cpu_util_pct: float | None = None
@@ -227,6 +228,7 @@ class Ladder:
     planned: tuple[str, ...] | None = None
     source_title: str | None = None
     source_where: str | None = None
+    source_said: str | None = None
     unusable: Mapping[str, str] = field(default_factory=dict)
     rungs: tuple[Rung, ...] = ()
 
@@ -276,4 +278,4 @@ class Ladder:
         return {"schema": SCHEMA, **values, "rungs": [rung.to_json() for rung in self.rungs]}
 
 
-_NOT_WRITTEN = frozenset({"unusable", "source_title", "source_where", "rungs"})
+_NOT_WRITTEN = frozenset({"unusable", "source_title", "source_where", "source_said", "rungs"})

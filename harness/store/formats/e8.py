@@ -11,7 +11,7 @@ from typing import Any
 from harness.e8.reading import KIND, parse_ladder
 from harness.e8.record import Ladder, Profile, Rung, RungWorker
 from harness.errors import EvidenceError, ReportFormatError
-from harness.runs import RUN_JSON
+from harness.runs import RUN_JSON, is_run_id
 from harness.store import readers
 from harness.store.kinds import LADDER_FILE, LADDER_FILES, RECORD_FILE
 from harness.store.schemas import TABLES
@@ -58,6 +58,9 @@ def read_evidence(evidence: Path, *, run: str, files: Mapping[str, str]) -> Ladd
                 f"{RUN_JSON} says run={readers.one_line(ascii(named))[:80]}, and the run is {run!r}: "
                 "this is the evidence of another run"
             )
+    named = document.get("run") if isinstance(document := readers.read_document(evidence / held[0]), dict) else None
+    if isinstance(named, str) and is_run_id(named) and named != run:
+        raise EvidenceError(f"{held[0]} says run={named}, and the run is {run!r}: this is the evidence of another run")
     return read(evidence / held[0])
 
 
