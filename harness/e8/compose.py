@@ -123,6 +123,7 @@ def compose(
         store_cpu_s=cpu("store_cpu_s", "store"),
         host_cpu_s=host_cpu_s,
         generator_cpu_s=done["cpu_s"],
+        generator_wait_s=done["wait_s"],
         generator_lag_p99_ms=done["lag_p99_ms"],
         sandbox_util_pct=utilisation_pct(sandbox_cpu_s, wall_s, pool),
         worker_cpu_util_pct=utilisation_pct(worker_cpu_s, wall_s, tier_cores),

@@ -36,11 +36,13 @@ def generator_bound(ladder: Ladder, rung: Rung) -> Said:
     """What the generator could not send or keep in flight says nothing of the target."""
     if not rung.rate or rung.rate < threshold("success_floor"):
         return None  # refusals come back at once, and keep any generator busy
-    busy, most = rung.made_util_pct(rung.generator_cpu_s, 1), threshold("generator_cpu_bound_pct")
+    # what it waited for a core counts too: beside a busy tier it may be bound without having had the whole of one
+    wanted_s = None if rung.generator_cpu_s is None else rung.generator_cpu_s + (rung.generator_wait_s or 0)
+    busy, most = rung.made_util_pct(wanted_s, 1), threshold("generator_cpu_bound_pct")
     if busy is not None and busy >= most:
         return (
-            f"the generator used {busy:.0f}% of its one core at {rung.name} ({most:g}% is its limit): the rung "
-            "measured the client; generate from a larger machine, or end the ladder lower"
+            f"the generator used or waited for {busy:.0f}% of its one core at {rung.name} ({most:g}% is its limit): "
+            "the rung measured the client; generate from a larger machine, or end the ladder lower"
         )
     held, least = rung.achieved_c, threshold("generator_held") * rung.c
     if held is not None and held < least:
