@@ -18,6 +18,7 @@ from typing import Any
 
 import harness
 from harness.e8.tier.launcher import BOOT_ID, START_LIMIT_S
+from harness.e8.tier.process import MARK_VARIABLE
 from harness.e8.tier.relayclient import ExecResult
 from harness.e8.tier.settings import TierSettings
 from harness.errors import FleetError
@@ -148,7 +149,7 @@ def sweep(state: Path) -> None:
         return
     end([_launcher(found)], grace_s=STOP_GRACE_S)
     _reap(_launcher(found))
-    left = {Identity.from_json(each) for each in found["processes"]} | set(find_marked(found["mark"]))
+    left = {Identity.from_json(each) for each in found["processes"]} | set(find_marked(found["mark"], MARK_VARIABLE))
     end(sorted(left), grace_s=2.0)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import re
 import secrets
 import shutil
@@ -20,13 +19,13 @@ from typing import Any
 from harness.e8.tier.child import Child, spawn
 from harness.e8.tier.control import ControlConnection, StubChange
 from harness.e8.tier.httpserver import listen
-from harness.e8.tier.process import LIFETIME_VARIABLE, LOOPBACK, say
+from harness.e8.tier.process import LIFETIME_VARIABLE, LOOPBACK, MARK_VARIABLE, say
 from harness.e8.tier.relayclient import ExecError, ExecResult, RelayClient
 from harness.e8.tier.settings import ECHOED, TierSettings, available_cores
 from harness.e8.tier.storeclient import StoreClient
 from harness.errors import FleetError
 from harness.files import utc_stamp, write_json
-from harness.processes import TOKEN_VARIABLE, end, find_marked, own_identity
+from harness.processes import end, find_marked, own_identity
 
 START_LIMIT_S = 60.0
 CHILD_SPARE_S = 15.0  # children end by themselves this long after the tier should have ended them
@@ -43,7 +42,7 @@ class Launcher:
         self.settings = settings
         self._state = state
         self._root = root
-        self._mark = os.environ.get(TOKEN_VARIABLE) or secrets.token_hex(12)
+        self._mark = secrets.token_hex(12)
         self._relay_token = secrets.token_hex(16)
         self._children: dict[str, Child] = {}
         self._ports: dict[str, int] = {}
@@ -117,7 +116,7 @@ class Launcher:
     async def _begin(self, name: str, kind: str, **environment: str) -> None:
         """Start one part and wait for its line on stdout. Raises FleetError."""
         log = self._root / "log" / f"{name}.log"
-        own = {TOKEN_VARIABLE: self._mark, LIFETIME_VARIABLE: f"{self.settings.lifetime_s + CHILD_SPARE_S:g}"}
+        own = {MARK_VARIABLE: self._mark, LIFETIME_VARIABLE: f"{self.settings.lifetime_s + CHILD_SPARE_S:g}"}
         child = spawn(
             f"harness.e8.tier.{kind}",
             name=name,
@@ -143,7 +142,7 @@ class Launcher:
         if "supervisor" in self._children:
             await self._children["supervisor"].end(SUPERVISOR_GRACE_S)
         await asyncio.gather(*(child.end(GRACE_S) for child in self._children.values()))
-        left = find_marked(self._mark)
+        left = find_marked(self._mark, MARK_VARIABLE)
         if left:  # commands of a sandbox, mostly
             say(f"ending what is left: {[process.pid for process in left]}")
             await asyncio.to_thread(end, left, grace_s=0.5)

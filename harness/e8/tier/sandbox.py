@@ -13,7 +13,7 @@ import typing
 
 from harness.e8.tier.command import Command
 from harness.e8.tier.knobs import Knobs
-from harness.e8.tier.process import announce, main, say
+from harness.e8.tier.process import MARK_VARIABLE, announce, main, say
 from harness.e8.tier.protocol import Decoder, Frame, FrameError, Kind, message
 from harness.processes import TOKEN_VARIABLE
 
@@ -118,8 +118,9 @@ async def serve(knobs: Knobs, stop: asyncio.Event) -> None:
         "WORKSPACE": workspace,
         "SANDBOX_ID": name,
         "LC_ALL": "C.UTF-8",
-        TOKEN_VARIABLE: os.environ.get(TOKEN_VARIABLE, ""),  # by it the commands of a killed agent are found
     }
+    marks = (TOKEN_VARIABLE, MARK_VARIABLE)  # by them the commands of a killed agent are found
+    environment |= {name: os.environ[name] for name in marks if name in os.environ}
     while not stop.is_set():
         agent = Agent(name, token, environment)
         try:

@@ -15,6 +15,7 @@ import pytest
 
 from harness import processes
 from harness.e8.tier.handle import Tier, start
+from harness.e8.tier.process import MARK_VARIABLE
 from harness.e8.tier.settings import Profile, TierSettings
 
 HOLD = "until [ -e go ]; do sleep 0.02; done"
@@ -102,7 +103,7 @@ class Probe:
         """End the tier; nothing that carries its mark may be left."""
         self.tier.stop()
         self._threads.shutdown()
-        assert not processes.find_marked(self.tier.state["mark"])
+        assert not processes.find_marked(self.tier.state["mark"], MARK_VARIABLE)
 
 
 MakeTier = Callable[..., Probe]

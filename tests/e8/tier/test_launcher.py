@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from harness.e8.tier.handle import Tier, read_state, start, sweep
-from harness.e8.tier.process import LIFETIME_VARIABLE, PARENT_VARIABLE
+from harness.e8.tier.process import LIFETIME_VARIABLE, MARK_VARIABLE, PARENT_VARIABLE
 from harness.e8.tier.settings import TierSettings
 from harness.errors import FleetError
 from harness.processes import Identity, alive, find_marked, send
@@ -30,7 +30,7 @@ def launcher(tier: Any) -> Identity:
 def gone(mark: str, limit_s: float = 15) -> bool:
     """True once nothing carries the mark."""
     deadline_s = time.monotonic() + limit_s
-    while find_marked(mark):
+    while find_marked(mark, MARK_VARIABLE):
         if time.monotonic() > deadline_s:
             return False
         time.sleep(0.05)
@@ -43,7 +43,7 @@ def test_the_state_names_every_process_and_the_environment(make_tier: Callable[.
     names = ["store", "stub", "relay", "sandbox-0", "sandbox-1", "sandbox-2", "supervisor"]
     assert sorted(each["name"] for each in state["processes"]) == sorted(names)
     assert all(alive(each) for each in tier.tier.identities("store", "stub", "relay", "sandbox", "supervisor"))
-    marked = set(find_marked(state["mark"]))
+    marked = set(find_marked(state["mark"], MARK_VARIABLE))
     assert {worker["pid"] for worker in tier.metrics()["workers"]} <= {process.pid for process in marked}
     assert len(marked) == len(names) + 2
     assert state["env"]["SH_WORKERS"] == "2"
@@ -83,11 +83,11 @@ def test_a_killed_launcher_takes_all_but_running_commands_with_it_and_the_sweep_
     send(launcher(tier), signal.SIGKILL)
     mark = tier.tier.state["mark"]
     deadline_s = time.monotonic() + 10
-    while len(find_marked(mark)) > 1:
+    while len(find_marked(mark, MARK_VARIABLE)) > 1:
         assert time.monotonic() < deadline_s, "only the command may be left"
         time.sleep(0.05)
     sweep(tier.tier.path)
-    assert not find_marked(mark)
+    assert not find_marked(mark, MARK_VARIABLE)
     sweep(tier.tier.path)  # nothing left to do
     sweep(tier.tier.path.with_name("none.json"))
 
@@ -104,7 +104,7 @@ def test_a_frozen_worker_does_not_keep_a_tier_from_ending(make_tier: Callable[..
     began_s = time.monotonic()
     tier.tier.stop()
     assert time.monotonic() - began_s < 12
-    assert not find_marked(tier.tier.state["mark"])
+    assert not find_marked(tier.tier.state["mark"], MARK_VARIABLE)
 
 
 def test_a_second_tier_of_the_same_state_file_ends_the_first(tmp_path: Path) -> None:
@@ -113,12 +113,23 @@ def test_a_second_tier_of_the_same_state_file_ends_the_first(tmp_path: Path) -> 
     try:
         second = start(settings, state=tmp_path / "tier.json", root=tmp_path / "elsewhere", mark="mark-two")
         assert not find_marked("mark-one")
-        assert second.state["mark"] == "mark-two"
+        assert len(find_marked("mark-two")) == 7  # the run's mark is on the launcher too
         assert second.state["root"] == str(tmp_path / "elsewhere")
         assert first.state["launcher"] != second.state["launcher"]
     finally:
         sweep(tmp_path / "tier.json")
     assert not find_marked("mark-two")
+
+
+def test_a_tier_ends_nothing_else_of_its_run(tmp_path: Path) -> None:
+    bystander = subprocess.Popen(["sleep", "60"], env=os.environ | {"HARNESS_TOKEN": "mark-run"})
+    try:
+        start(TierSettings(workers=1, sandboxes=1, lifetime_s=60), state=tmp_path / "tier.json", mark="mark-run")
+        sweep(tmp_path / "tier.json")
+        assert [process.pid for process in find_marked("mark-run")] == [bystander.pid]
+    finally:
+        bystander.kill()
+        bystander.wait()
 
 
 def test_a_taken_port_is_said_in_one_sentence_and_nothing_is_left(tmp_path: Path) -> None:
