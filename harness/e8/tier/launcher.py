@@ -69,6 +69,7 @@ class Launcher:
                 starting.cancel()
                 await asyncio.gather(starting, return_exceptions=True)
                 if stop.is_set():
+                    say("ended by a signal or its deadline before it was up")
                     return 0
                 raise FleetError(f"the tier was not up within {START_LIMIT_S:g} s; see {self._root / 'log'}")
             await starting

@@ -60,7 +60,7 @@ def test_everything_listens_on_loopback_only(make_tier: Callable[..., Any]) -> N
 
 
 def test_it_ends_at_its_deadline_and_the_state_says_so(holding: Callable[..., Any]) -> None:
-    tier = holding(lifetime_s=2.0)
+    tier = holding(lifetime_s=6.0)
     tier.turns(1)
     assert gone(tier.tier.state["mark"])
     deadline_s = time.monotonic() + 5
