@@ -10,6 +10,7 @@ import pytest
 from harness.e8 import chain
 from harness.e8.arms import CAPACITY, REALISM
 from harness.e8.bench import check, prepare
+from harness.e8.driver import measure_rest_pct
 from harness.e8.target import Target, somebodys
 from harness.e8.tier.handle import start
 from harness.e8.tier.settings import Profile, TierSettings
@@ -95,3 +96,35 @@ def test_the_embedded_tier_is_prepared_for_capacity(tmp_path: Path) -> None:
     assert tier.state["settings"]["tool_command"] == chain.TRIVIAL
     assert chain.EXECS_FILE not in left, "nothing that counts is left behind"
     assert left.split() == ["repo", "17"]
+
+
+@pytest.mark.fleet
+def test_a_tier_behind_its_addresses_alone_is_checked_and_its_host_is_found_to_be_this_machine(tmp_path: Path) -> None:
+    settings = TierSettings(workers=1, turns_per_worker=4, sandboxes=1, cap=8, profile=Profile(10, 1, 16, 0.5))
+    tier = start(settings, state=tmp_path / "tier.json", mark="test-bench")
+    try:
+        urls = tier.urls
+        target = somebodys(urls["base"], urls["metrics"], urls["stub"], sandbox_cpu="", host_cpu="", exec_count="")
+        made = check(target, REALISM, "e6-ocp")
+        rest = measure_rest_pct(target, wait_s=0.3)
+    finally:
+        tier.stop()
+    assert target.measured == urls["base"]
+    assert made.execs_per_turn == 1.0, "counted by the stub"
+    assert (made.duty, made.reason) == (None, "e8.sandbox_cpu_cmd is not set")
+    assert rest.value is not None
+
+
+@pytest.mark.fleet
+@pytest.mark.sweep
+def test_the_embedded_tier_is_calibrated_to_its_basis_row(tmp_path: Path) -> None:
+    tier = start(TierSettings(), state=tmp_path / "tier.json", mark="test-bench")
+    try:
+        made = prepare(tier, REALISM, "e6-ocp")
+    finally:
+        tier.stop()
+    for duty in (made.duty, made.duty_second):
+        assert duty is not None
+        assert 0.061 <= duty <= 0.079
+    assert made.execs_per_turn == 1.0
+    assert tier.state["settings"]["tool_command"] == made.command
