@@ -12,6 +12,7 @@ from harness.e8.arms import Claimed, claim, threshold
 from harness.e8.questions import NOTHING, Answers, Row, Suspect, ask, database, ladder_in, load_files
 from harness.e8.record import Ladder, Rung
 from harness.e8.refusals import Refusal
+from harness.e8.rung_rules import generator_bound
 from harness.e8.text import render
 from harness.e8.verdict import KNEE, NOT_OBSERVED, Knee, LadderVerdict
 from harness.errors import EvidenceError
@@ -25,6 +26,7 @@ from harness.store.columns import LADDER
 from harness.store.kinds import tables_of
 from harness.store.made import check_run, check_tables
 
+GENERATOR_RULE = generator_bound.__name__
 PARTS = {
     "workers": "worker_cpu_s",
     "supervisor": "supervisor_cpu_s",
@@ -72,7 +74,7 @@ def refused(run: str, reason: str) -> LadderVerdict:
 def judge(run: str, ladder: Ladder, answers: Answers, contradiction: str | None = None) -> LadderVerdict:
     """The verdict from what the rules and the SQL say of a ladder; ``contradiction`` is what its record says twice."""
     found = refusals.all_of(ladder)
-    against = found.refusals
+    against = tuple(refusal for refusal in found.refusals if not _needless(refusal, answers.knee))
     if contradiction is not None:
         against = (Refusal("contradiction", contradiction), *against)
     about = LadderVerdict(
@@ -92,9 +94,15 @@ def judge(run: str, ladder: Ladder, answers: Answers, contradiction: str | None 
     )
     if against or answers.knee is None:
         reason = against[0].sentence if against else "no rung can be held against c=1"
-        of_client = any(refusal.rule == "generator_bound" for refusal in against)
+        of_client = any(refusal.rule == GENERATOR_RULE for refusal in against)
         return dataclasses.replace(about, reason=reason, bound="generator" if of_client else None)
     return _judged(about, ladder, answers, answers.knee)
+
+
+def _needless(refusal: Refusal, knee: Row | None) -> bool:
+    """A rung that measured its generator is left out; where the knee lies below it, the ladder does not need it."""
+    found = knee is not None and knee["answer"] == KNEE and knee["hi_c"] is not None
+    return refusal.rule == GENERATOR_RULE and found and knee is not None and (refusal.c or 0) > knee["hi_c"]
 
 
 def _judged(about: LadderVerdict, ladder: Ladder, answers: Answers, row: Row) -> LadderVerdict:
@@ -157,6 +165,8 @@ def _notes(ladder: Ladder, answers: Answers, knee: Knee, bound: str, under: str 
         yield f"c={knee.floor} is {limit}" if knee.floor == top else f"c={top} missed by no more than noise: repeat it"
     elif knee.lo != knee.floor:
         yield f"c={knee.floor} holds by no more than noise, or throughput had stopped to rise there"
+    if bound_c := min((level["c"] for level in answers.levels if level["client_bound"]), default=None):
+        yield f"c={bound_c} and above measured the generator and were left out"
     unseen = sorted({suspect.bound for suspect in answers.suspects if suspect.ratio is None} - _seen(answers))
     if bound == "unattributed":
         seen = ", ".join(sorted(_seen(answers))) or "none"
@@ -220,6 +230,7 @@ SHOWN = (
     "sandbox_cpu_s",
     "sandbox_util_pct",
     "generator_cpu_s",
+    "generator_wait_s",
     "lease_saturation",
     "file_op_p95_ms",
 )
@@ -231,7 +242,7 @@ def _rungs(ladder: Ladder, answers: Answers) -> Iterator[Row]:
     walked: dict[int, bool] = {row["c"]: row["healthy"] for row in answers.walk}
     for recorded in sorted(ladder.rungs, key=lambda rung: (rung.c, rung.repeat)):
         rung = ladder.settle(recorded)
-        level = levels.get(rung.c, {})
+        level = levels[rung.c]
         healthy = walked.get(rung.c)
         state = "above" if healthy is None else "healthy" if healthy else "miss"
         yield {
@@ -239,7 +250,7 @@ def _rungs(ladder: Ladder, answers: Answers) -> Iterator[Row]:
             "c": rung.c,
             "repeat": rung.repeat,
             "arm": ladder.arm,
-            "state": state if level.get("in_ladder") else "cut",
+            "state": state if level["in_ladder"] else "generator" if level["client_bound"] else "cut",
             **{name: getattr(rung, name) for name in SHOWN},
             "lag_p99_ms": _worst(rung, "lag_p99_ms") or rung.lag_p99_worst_ms,
             "rss_bytes": _worst(rung, "rss_bytes"),
@@ -259,12 +270,24 @@ def _per_1000(rung: Rung, grown: int | None) -> float | None:
 
 def files() -> list[Path]:
     """Every file whose change must grade a ladder again: the SQL, the rules and numbers, the schemas."""
-    from harness.store import columns, database, schemas
+    from harness.store import columns, database, kinds, ladder_schemas
     from harness.store.formats import e8
 
     here = Path(__file__).parent
-    own = ("arms", "grade", "questions", "record", "refusals", "rules", "rung_rules", "text", "usl", "verdict")
-    modules = [Path(str(module.__file__)) for module in (columns, database, schemas, e8)]
+    own = (
+        "arms",
+        "grade",
+        "questions",
+        "reading",
+        "record",
+        "refusals",
+        "rules",
+        "rung_rules",
+        "text",
+        "usl",
+        "verdict",
+    )
+    modules = [Path(str(module.__file__)) for module in (columns, database, kinds, ladder_schemas, e8)]
     return [*sql_files("e8"), *(here / f"{name}.py" for name in own), *modules]
 
 

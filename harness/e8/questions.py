@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.e8.arms import MISSES, THRESHOLDS
 from harness.e8.record import Ladder
+from harness.e8.rung_rules import generator_bound
 from harness.errors import EvidenceError, HarnessError
 from harness.sqlfiles import sql_files
 from harness.store.columns import LADDER
@@ -82,6 +83,17 @@ def load_files(connection: DuckDBPyConnection, files: Mapping[str, Path]) -> Non
         load_table(connection, name, [files[name]] if name in files else [])
 
 
+def tell_client_bound(connection: DuckDBPyConnection, ladders: Mapping[str, Ladder]) -> None:
+    """The rungs that measured their generator, as a table: what is one, a rule says and not the SQL."""
+    connection.execute("CREATE TABLE client_bound_rungs (run VARCHAR, c BIGINT)")
+    found = [(run, rung.c) for run, ladder in ladders.items() for rung in ladder.rungs if generator_bound(ladder, rung)]
+    if found:
+        runs, rungs = map(list, zip(*found, strict=True))
+        connection.execute(
+            "INSERT INTO client_bound_rungs SELECT unnest(?::VARCHAR[]), unnest(?::BIGINT[])", [runs, rungs]
+        )
+
+
 def load_ladders(connection: DuckDBPyConnection, ladders: Mapping[str, Ladder]) -> None:
     """The tables of ladders that are in memory, run → ladder."""
     made: dict[str, list[Row]] = {name: [] for name in tables_of(LADDER)}
@@ -95,15 +107,21 @@ def load_ladders(connection: DuckDBPyConnection, ladders: Mapping[str, Ladder]) 
             lists = ", ".join(f"unnest(?::{DUCKDB_TYPES[column.type]}[])" for column in table.columns)
             values = [[row.get(column.name) for row in made[name]] for column in table.columns]
             connection.execute(f"INSERT INTO {name} SELECT {lists}", values)
+    tell_client_bound(connection, ladders)
 
 
 def ladder_in(connection: DuckDBPyConnection) -> tuple[str, Ladder]:
-    """The run and the ladder of a database that holds one. Raises EvidenceError where it holds none, or more."""
+    """The run and the ladder of a database that holds one, whose client-bound rungs are told to it.
+
+    Raises EvidenceError where it holds none, or more.
+    """
     tables = {name: _fetch(connection, f"SELECT * FROM {name}") for name in tables_of(LADDER)}  # noqa: S608 - our own
     runs = {row["run"] for of_one in tables.values() for row in of_one}
     if len(runs) != 1 or len(tables["ladders"]) != 1:
         raise EvidenceError("the tables do not hold one ladder; make them again")
-    return runs.pop(), from_rows(tables)
+    run, ladder = runs.pop(), from_rows(tables)
+    tell_client_bound(connection, {run: ladder})
+    return run, ladder
 
 
 def ask(connection: DuckDBPyConnection) -> dict[str, Answers]:

@@ -1,7 +1,8 @@
 -- table: levels
 -- asks: What did each concurrency come to over its repeats, and is it in the ladder or cut off?
 -- Medians over the repeats, so that one bad repeat of three decides nothing; counts are added up. A level whose turns
--- did not succeed often enough is cut off with all above it: it measured refusals, and what lies above was not reached.
+-- did not succeed often enough is cut off with all above it: it measured refusals, and what lies above was not reached. So
+-- is a level that was bound by its generator (client_bound, which the rule generator_bound says): it measured the client.
 WITH workers AS (
     SELECT run, c, repeat, max(lag_p99_ms) AS lag_p99_ms, max(rss_bytes) AS rss_bytes
     FROM rung_workers
@@ -39,12 +40,18 @@ folded AS (
 ),
 placed AS (
     SELECT
-        *,
-        row_number() OVER (PARTITION BY run ORDER BY c) AS place,
-        bool_and(coalesce(success_rate >= $success_floor, false)) OVER (PARTITION BY run ORDER BY c) AS in_ladder
+        folded.*,
+        row_number() OVER upwards AS place,
+        bool_or(bound_c IS NOT NULL) OVER upwards AS client_bound,
+        bool_and(coalesce(success_rate >= $success_floor, false)) OVER upwards AS succeeds
     FROM folded
+    LEFT JOIN (SELECT DISTINCT run, c AS bound_c FROM client_bound_rungs) AS bound
+        ON bound.run = folded.run AND bound.bound_c = folded.c
+    WINDOW upwards AS (PARTITION BY folded.run ORDER BY c)
 )
 SELECT
     *,
-    lead(CASE WHEN in_ladder THEN throughput_tps END) OVER (PARTITION BY run ORDER BY c) AS next_throughput_tps
+    succeeds AND NOT client_bound AS in_ladder,
+    lead(CASE WHEN succeeds AND NOT client_bound THEN throughput_tps END) OVER (PARTITION BY run ORDER BY c)
+        AS next_throughput_tps
 FROM placed

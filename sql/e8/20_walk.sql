@@ -1,9 +1,9 @@
 -- table: walk
 -- asks: Going up the ladder from c=1, which level is healthy, and how surely?
 -- Healthy: p95 within its bound, and a throughput no lower than at any healthy level below. A single miss may be an
--- accident and is stepped over; the walk ends at the second in a row. A level holds or misses clearly when more than
--- noise says so. For holding, the throughput must also still be on its way up, else it may have peaked below: it rises
--- again to the next level, or it rose to this one in the same proportion as the concurrency.
+-- accident and is stepped over; the second in a row ends the climb, and no level above it is healthy any more. A level
+-- holds or misses clearly when more than noise says so. For holding, the throughput must also still be on its way up, else
+-- it may have peaked below: it rises again to the next level, or it rose to this one in proportion to the concurrency.
 WITH RECURSIVE
 bounds AS (
     SELECT run, p95_ms * coalesce(degrade_x, $degrade_x) AS p95_bound_ms
@@ -59,10 +59,11 @@ walk AS (
             walk.floor_c,
             walk.best_tps,
             walk.misses,
-            coalesce(levels.p95_ms <= walk.p95_bound_ms AND levels.throughput_tps >= walk.best_tps, false) AS healthy
+            walk.misses < $misses
+            AND coalesce(levels.p95_ms <= walk.p95_bound_ms AND levels.throughput_tps >= walk.best_tps, false)
+                AS healthy
         FROM walk
         JOIN levels ON levels.run = walk.run AND levels.place = walk.place + 1 AND levels.in_ladder
-        WHERE walk.misses < $misses
     )
 )
 SELECT * FROM walk

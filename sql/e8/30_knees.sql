@@ -1,10 +1,11 @@
 -- table: knees
 -- asks: Is there a knee, in which interval, or was none observed up to the top of the ladder?
 -- floor_c is the highest healthy level. The interval reaches from the highest level that holds clearly to the lowest one
--- above the floor that misses clearly, is the second miss in a row, or is cut off. Where no level carries clearly
--- more than c=1 does, that was the knee. Without any such level above the floor, a miss is
--- within noise, and no knee was observed.
-WITH tops AS (SELECT run, max(c) AS top_c, min(c) FILTER (NOT in_ladder) AS cut_c FROM levels GROUP BY run),
+-- above the floor that misses clearly or is cut off for its failures. Without any such level a miss is within noise, and no
+-- knee was observed. Where no level carries clearly more than c=1 does, that is the knee.
+WITH tops AS (
+    SELECT run, max(c) AS top_c, min(c) FILTER (NOT succeeds AND NOT client_bound) AS cut_c FROM levels GROUP BY run
+),
 walked AS (
     SELECT run, max(floor_c) AS floor_c FROM walk GROUP BY run
 ),
@@ -24,7 +25,7 @@ intervals AS (
         walked.floor_c,
         max(walk.c) FILTER (walk.c <= walked.floor_c AND walk.holds) AS lo_c,
         least(
-            min(walk.c) FILTER (walk.c > walked.floor_c AND (walk.misses_clearly OR walk.misses >= $misses)),
+            min(walk.c) FILTER (walk.c > walked.floor_c AND walk.misses_clearly),
             any_value(tops.cut_c)
         ) AS hi_c,
         any_value(tops.top_c) AS top_c

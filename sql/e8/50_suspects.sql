@@ -17,7 +17,7 @@ highest AS (
         max(generator_cpu_pct) FILTER (in_ladder) AS generator_pct,
         arg_max(c, generator_cpu_pct) FILTER (in_ladder AND generator_cpu_pct IS NOT NULL) AS generator_c
     FROM levels
-    JOIN knee ON levels.run = knee.run AND levels.c >= knee.floor_c
+    JOIN knee ON levels.run = knee.run AND levels.c >= knee.floor_c AND NOT levels.client_bound
     GROUP BY levels.run
 ),
 -- the level that was cut off: what its turns failed of
@@ -31,7 +31,7 @@ cut AS (
         arg_min(ok / repeats, c) AS ok,
         arg_min(turns_per_client, c) AS turns_per_client
     FROM levels
-    WHERE NOT in_ladder
+    WHERE NOT succeeds AND NOT client_bound
     GROUP BY levels.run
 ),
 leases AS (
