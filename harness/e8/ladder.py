@@ -70,7 +70,7 @@ def next_steps(done: Sequence[Rung], ladder: tuple[int, ...] | None, *, top: int
         return ()  # c=1 does not stand: there is nothing to search
     floor = int(answers.knee["floor_c"])
     levels = [int(level["c"]) for level in answers.levels]
-    above = [c for c in levels if c > floor]
+    above = [int(level["c"]) for level in answers.levels if level["c"] > floor and not level["client_bound"]]
     client_bound = any(level["client_bound"] for level in answers.levels)
     if levels[-1] < top and len(above) < MISSES and not client_bound:
         return (Step(min(2 * levels[-1], top)),)

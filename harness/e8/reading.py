@@ -133,9 +133,9 @@ def _value(value: Any, kind: str, key: str, problem: Problem, *, signed: bool) -
     if value is None:
         return None
     if kind.startswith("Mapping[str, str]"):
-        return {name: _text(entry, key, problem) for name, entry in _mapping(value, key, problem).items()}
+        return {name: _text(entry, key, problem) or "" for name, entry in _mapping(value, key, problem).items()} or None
     if kind.startswith("Mapping[str, int]"):
-        return {name: _count(entry, key, problem) for name, entry in _mapping(value, key, problem).items()}
+        return {name: _count(entry, key, problem) for name, entry in _mapping(value, key, problem).items()} or None
     if kind.startswith("str"):
         return _text(value, key, problem)
     if kind.startswith("bool"):

@@ -11,48 +11,56 @@ from harness.store.readers import one_line
 
 if TYPE_CHECKING:
     from harness.e8.questions import Row, Suspect
+    from harness.e8.usl import Usl
 
 
 def render(verdict: LadderVerdict) -> list[str]:
-    """All lines, the verdict line last. A ladder that could not even be read is one line, which is no VERDICT line."""
-    if verdict.ungraded and not verdict.rungs:
+    """All lines, the verdict line last; each names the arm that its numbers are of.
+
+    A ladder that could not even be read is one line, which is no VERDICT line.
+    """
+    if verdict.ungraded:
         return [one_line(f"REFUSED {verdict.run}: {verdict.reason}")]
-    return [
-        one_line(line) if "  " not in line else "  ".join(map(one_line, line.split("  "))) for line in _all(verdict)
-    ]
+    arm = verdict.arm or "arm?"
+    lines = [f"{word}  {arm}  {text}" for word, text in _all(verdict)]
+    return ["  ".join(map(one_line, line.split("  "))) for line in [*lines, _verdict(verdict)]]
 
 
 def answer(verdict: LadderVerdict) -> str:
-    """The answer in words, with the arm that it is of."""
-    knee, arm = verdict.knee, f"{verdict.arm} arm" if verdict.arm else "arm not recorded"
+    """The answer in words."""
+    knee = verdict.knee
     if knee.answer == INVALID:
-        return f"invalid because {verdict.reason} ({arm})"
+        return f"invalid because {verdict.reason}"
     if knee.answer == KNEE:
-        return f"in [{knee.lo}, {knee.hi}], floor {knee.floor} ({arm})"
-    return f"not observed up to c={knee.floor} ({arm})"
+        return f"in [{knee.lo}, {knee.hi}], floor {knee.floor}"
+    return f"not observed up to c={knee.floor}"
 
 
-def _all(verdict: LadderVerdict) -> Iterator[str]:
+Line = tuple[str, str]
+
+
+def _all(verdict: LadderVerdict) -> Iterator[Line]:
     for rung in verdict.rungs:
-        yield _rung(rung)
+        yield "RUNG", _rung(rung)
     for refusal in verdict.refusals:
-        yield f"REFUSED  {refusal.rule}  {refusal.sentence}"
+        yield "REFUSED", f"{refusal.rule}: {refusal.sentence}"
     for what in verdict.missing:
-        yield f"MISSING  {what}"
-    yield f"KNEE  {answer(verdict)}"
+        yield "MISSING", what
+    yield "KNEE", answer(verdict)
     if verdict.knee.answer == KNEE:
         yield from _bound(verdict)
-    yield from _usl(verdict)
-    if verdict.marginal_ms_per_turn is not None:
+    if verdict.usl is not None:
+        yield "USL", _usl(verdict.usl)
+    if verdict.marginal_ms_per_turn is not None and verdict.knee.answer != INVALID:
         yield (
-            f"WORKER CPU  {verdict.marginal_ms_per_turn:.1f} ms for each further turn, "
-            f"{verdict.background_ms_per_s or 0:.0f} ms in any second without one"
+            "WORKER CPU",
+            f"{verdict.marginal_ms_per_turn:.1f} ms for each further turn, "
+            f"{verdict.background_ms_per_s or 0:.0f} ms in any second without one",
         )
     for note in verdict.notes:
-        yield f"NOTE  {note}"
+        yield "NOTE", note
     if verdict.claim:
-        yield f"CLAIM  {verdict.claim}"
-    yield _verdict(verdict)
+        yield "CLAIM", verdict.claim
 
 
 def _rung(rung: Row) -> str:
@@ -68,20 +76,19 @@ def _rung(rung: Row) -> str:
         )
     )
     return (
-        f"RUNG  {rung['arm'] or '?'} {rung['name']}  {rung['state']}  ok={count} "
+        f"{rung['name']}  {rung['state']}  ok={count} "
         f"{_number(rung['throughput_tps'], '/s', 2)} p50={_number(rung['p50_ms'], 'ms', 0)} "
         f"p95={_number(rung['p95_ms'], 'ms', 0)}  {used} "
         f"lag={_number(rung['lag_p99_ms'], 'ms')}" + (f"  {failed}" if failed else "")
     )
 
 
-def _bound(verdict: LadderVerdict) -> Iterator[str]:
+def _bound(verdict: LadderVerdict) -> Iterator[Line]:
     convicted = next((suspect for suspect in verdict.suspects if suspect.convicts), None)
-    told = f": {_suspect(convicted)}" if convicted else ""
-    yield f"BOUND  {verdict.bound}{told}"
+    yield "BOUND", f"{verdict.bound}{f': {_suspect(convicted)}' if convicted else ''}"
     near = [suspect for suspect in verdict.suspects if suspect.bound == verdict.runner_up and suspect.ratio]
     nearest = max(near, key=lambda suspect: suspect.ratio or 0, default=None)
-    yield f"RUNNER-UP  {nearest.bound}: {_suspect(nearest)}" if nearest else "RUNNER-UP  none that was measured"
+    yield "RUNNER-UP", f"{nearest.bound}: {_suspect(nearest)}" if nearest else "none that was measured"
 
 
 def _suspect(suspect: Suspect) -> str:
@@ -91,13 +98,10 @@ def _suspect(suspect: Suspect) -> str:
     return f"{measured} against {threshold} at c={suspect.c} ({suspect.what})"
 
 
-def _usl(verdict: LadderVerdict) -> Iterator[str]:
-    if (fit := verdict.usl) is None:
-        return
+def _usl(fit: Usl) -> str:
     if fit.peak_c is None:
-        yield f"USL  no peak of throughput is passed by a doubling; one is not below c={fit.lower_bound_c:g}"
-    else:
-        yield f"USL  throughput peaks at c={fit.peak_c:.0f} [{fit.lo_c:.0f}, {fit.hi_c:.0f}]"
+        return f"no peak of throughput is passed by a doubling; one is not below c={fit.lower_bound_c:g}"
+    return f"throughput peaks at c={fit.peak_c:.0f} [{fit.lo_c:.0f}, {fit.hi_c:.0f}]"
 
 
 def _verdict(verdict: LadderVerdict) -> str:
