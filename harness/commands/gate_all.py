@@ -26,18 +26,22 @@ def grade_all(runs: Path, *, as_json: bool) -> int:
     folders = run_folders(runs)
     if not folders:
         raise UsageError(f"there is no run in {runs}; `./doit soak` makes one, `harness adopt DIR` takes one in")
-    found = []
+    words: Counter[str] = Counter()
+    short: list[dict[str, object]] = []
+    code = EXIT_PASS
     for one in _graded(runs, folders):
-        found.append(one.verdict)
-        if not as_json:
+        words[one.verdict.word] += 1
+        code = max(code, one.verdict.exit_code)
+        if as_json:
+            short.append(_short(one.verdict))
+        else:
             click.echo(_line(one.verdict))
-    words = Counter(verdict.word for verdict in found)
     told = " ".join(f"{word}={words[word]}" for word in ("PASS", "FAIL", "UNPROVEN", "REFUSED"))
     if as_json:
-        echo_json({"schema": 1, "words": words, "runs": [_short(verdict) for verdict in found]})
+        echo_json({"schema": 1, "words": words, "runs": short})
     else:
-        click.echo(f"RUNS {len(found)} {told}")
-    return max((verdict.exit_code for verdict in found), default=EXIT_PASS)
+        click.echo(f"RUNS {words.total()} {told}")
+    return code
 
 
 def _graded(runs: Path, folders: list[RunFolder]) -> Iterator[Graded]:

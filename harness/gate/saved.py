@@ -57,12 +57,12 @@ def grade_runs(runs: Path, folders: Sequence[RunFolder]) -> Iterator[Graded]:
     places = {folder.run: number for number, folder in enumerate(folders)}
     done: dict[int, Future[Graded]] = {}
     given = 0
-    with ThreadPoolExecutor(2) as pool:
-        looks = dict(zip(places, pool.map(_look, folders), strict=True))
+    with ThreadPoolExecutor(1) as before, ThreadPoolExecutor(1) as after:
+        looks = {folder.run: before.submit(_look, folder) for folder in folders}
         for some, verdicts in _batches(runs, looks):
             for run, verdict in zip(some, verdicts, strict=True):
                 folder = folders[places[run]]
-                done[places[run]] = pool.submit(_store, folder, _of(folder, verdict))
+                done[places[run]] = after.submit(_store, folder, _of(folder, verdict))
             while given in done and done[given].done():
                 yield done.pop(given).result()
                 given += 1
@@ -87,21 +87,31 @@ def _look(folder: RunFolder) -> Look | Verdict:
         return Verdict.refused(folder.run, error.message)
 
 
+def _index_of(look: Look | Verdict) -> str | None:
+    return look.index_sha256 if isinstance(look, Look) else None
+
+
 def _batches(
-    runs: Path, looks: Mapping[str, Look | Verdict]
+    runs: Path, looks: Mapping[str, Future[Look | Verdict]]
 ) -> Iterator[tuple[list[str], Iterable[Verdict | EvidenceError]]]:
-    """Runs and their verdicts, some at a time: what is refused already, then by segments, then the rest."""
-    refused = {run: look for run, look in looks.items() if isinstance(look, Verdict)}
-    yield list(refused), list(refused.values())
-    left = {run: look for run, look in looks.items() if isinstance(look, Look)}
+    """Runs and their verdicts, some at a time: those that lie in segments, what is refused already, then the rest."""
+    taken: set[str] = set()
     for segment in read_segments(runs):
-        mine = [run for run, index in segment.runs.items() if run in left and left[run].index_sha256 == index]
+        mine = [
+            run
+            for run, index in segment.runs.items()
+            if run in looks and run not in taken and _index_of(looks[run].result()) == index
+        ]
         if 2 * len(mine) < len(segment.runs) or not segment.is_whole():
             segment.drop()
             continue
         with suppress(EvidenceError):  # then each is graded by its own tables
             yield mine, grade_segment({table: segment.file(table) for table in segment.tables}, mine)
-            left = {run: look for run, look in left.items() if run not in mine}
+            taken.update(mine)
+    rest = {run: look.result() for run, look in looks.items() if run not in taken}
+    refused = {run: look for run, look in rest.items() if isinstance(look, Verdict)}
+    yield list(refused), list(refused.values())
+    left = {run: look for run, look in rest.items() if isinstance(look, Look)}
 
     def keep(connection: DuckDBPyConnection, ids: Sequence[str]) -> None:
         if len(ids) >= WORTH_A_SEGMENT:
