@@ -113,9 +113,14 @@ def _without_waiting(path: str, flags: int) -> int:
 def sha256_file(path: Path) -> str:
     """The file's SHA-256 in hex. Always reads every byte: an equal mtime proves nothing. Raises OSError."""
     digest = hashlib.sha256()
-    with open_regular(path) as file:
-        while block := file.read(BLOCK_BYTES):
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO is not waited for
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        while block := os.read(descriptor, BLOCK_BYTES):
             digest.update(block)
+    finally:
+        os.close(descriptor)
     return digest.hexdigest()
 
 

@@ -41,7 +41,7 @@ class Finding:
         return value | {"subject": self.subject} if self.subject else value
 
 
-@dataclass(frozen=True)
+@dataclass  # not frozen: there are dozens of them in a verdict, and a frozen one takes four times as long to make
 class NodeResult:
     """One cell of the grid: what a node did for a target. None is not measured.
 
