@@ -116,13 +116,19 @@ def threshold(name: str) -> float:
     return THRESHOLDS[name].value
 
 
-# --- the search for the knee, where the ladder is not given
+SEARCH: Mapping[str, Threshold] = {
+    "misses": Threshold(2, "levels in a row", "end a climb; one alone may be an accident"),
+    "repeats": Threshold(3, "times", "c=1 and both ends of the bracket are measured: a median of three outvotes one"),
+    "bracket_x": Threshold(1.25, "× its lower end", "is a bracket narrow enough: nearer than that, noise decides"),
+    "top_c": Threshold(256, "clients", "end an automatic ladder, unless caps or the generator end it before"),
+    "usl_levels": Threshold(
+        5, "levels", "are needed for a fit: on fewer, three coefficients do not say how sure they are"
+    ),
+}
+"""How a knee is searched for, where the ladder is not given."""
 
-REPEATS = 3  # of both ends of the bracket: a median of three outvotes one bad rung
-BRACKET_X = 1.25  # the bracket is narrow enough: between rungs nearer than that, noise decides
-MISSES = 2  # in a row end a ladder: one alone may be an accident
-TOP_C = 256  # rungs of ``auto`` end here unless caps end them before
-USL_LEVELS = 5  # three coefficients need more points than that to say how sure they are
+MISSES, REPEATS, TOP_C, USL_LEVELS = (int(SEARCH[name].value) for name in ("misses", "repeats", "top_c", "usl_levels"))
+BRACKET_X = SEARCH["bracket_x"].value
 
 
 @dataclass(frozen=True)
