@@ -118,7 +118,9 @@ def parse_rung(record: object, number: int = 1) -> Rung:
         values[each.name] = _value(record[key], str(each.type), key, problem, signed=each.name in SIGNED)
     if not 1 <= (values.get("c") or 0) < 1_000_000:
         raise problem(f"c is {_said(record.get('c'))}, and must be a whole number of clients from 1")
-    if not 1 <= values.setdefault("repeat", 1) < 10_000:
+    if values.get("repeat") is None:
+        values["repeat"] = 1
+    if not 1 <= values["repeat"] < 10_000:
         raise problem("repeat must be a whole number from 1")
     rung = Rung(**values, workers=_workers(record, problem), why_unknown=why)
     if rung.attempts is not None and rung.ok is not None and rung.ok > rung.attempts:
