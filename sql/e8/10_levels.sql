@@ -30,7 +30,7 @@ folded AS (
         median(host_cpu_util_pct) AS host_cpu_util_pct,
         median(sandbox_util_pct) AS sandbox_util_pct,
         median(lease_saturation) AS lease_saturation,
-        median(100000 * generator_cpu_s / wall_ms) AS generator_cpu_pct,
+        median(100000 * (generator_cpu_s + coalesce(generator_wait_s, 0)) / wall_ms) AS generator_cpu_pct,
         median(coalesce(workers.lag_p99_ms, lag_p99_worst_ms)) AS lag_p99_ms,
         max(workers.rss_bytes) AS rss_bytes,
         sum(worker_cpu_s) / nullif(sum(ok) FILTER (worker_cpu_s IS NOT NULL), 0) * 1000 AS worker_cpu_ms_per_turn

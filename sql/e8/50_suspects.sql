@@ -53,7 +53,7 @@ rows_of_each AS (
         run,
         1 AS place,
         'generator' AS bound,
-        'the generator''s CPU, % of one core' AS what,
+        'the generator''s CPU, used or waited for, % of one core' AS what,
         generator_pct AS measured,
         $generator_cpu_bound_pct AS threshold,
         generator_c AS c,
