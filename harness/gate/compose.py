@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import groupby
 
 from harness.errors import EvidenceError
@@ -95,7 +94,7 @@ TARGET_FIELDS = (
 def _told(node: NodeResult, unmeasured: list[Row]) -> NodeResult:
     """The node with what was not measured there."""
     mine = tuple(row.failure_class or row.rule for row in unmeasured if row.node == node.node)
-    return replace(node, unmeasured=mine) if mine else node
+    return node._replace(unmeasured=mine) if mine else node
 
 
 def _unmeasured(row: Row) -> Finding:

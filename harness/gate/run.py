@@ -58,7 +58,7 @@ ORDER BY run
 """
 VERDICTS = frozenset({"PASS", "FAIL", "SKIP", "UNMEASURED"})
 ORDER = ("run", "target_no", "class", "place", "item")
-TOGETHER = 128  # runs whose tables are in memory at once
+TOGETHER = 512  # runs whose tables are in memory at once
 LEAN = ("SET threads = 1", "PRAGMA disable_optimizer")
 """For a single run: on so few rows, planning a query well and on two threads takes longer than running it."""
 

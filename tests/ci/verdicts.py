@@ -21,7 +21,7 @@ def node(name: str, **other: Any) -> NodeResult:
     """A cell that returned all of its 540 requests within a minute."""
     fields = {"node": name, "backend": f"{name}:7000", "state": "returned", "http_2xx": 540, "planned": 540}
     fields |= {"elapsed_ms": 60_004, "unmeasured": ()}
-    return NodeResult(**dict.fromkeys(NodeResult.__dataclass_fields__) | fields | other)
+    return NodeResult(**dict.fromkeys(NodeResult._fields) | fields | other)
 
 
 def target(name: str, nodes: Iterable[str | NodeResult] = ("north", "south"), **other: Any) -> TargetResult:
@@ -29,7 +29,7 @@ def target(name: str, nodes: Iterable[str | NodeResult] = ("north", "south"), **
     fields = {"target": name, "state": "graded", "share_rps": 9, "survivors": 2, "http_2xx": 1080, "planned": 1080}
     fields |= {"p99_ns": 1.5e6, "findings": (), "reasons": (), "unmeasured": (), "unruled": {}}
     fields |= {"nodes": tuple(node(each) if isinstance(each, str) else each for each in nodes)}
-    return TargetResult(**dict.fromkeys(TargetResult.__dataclass_fields__) | fields | other)
+    return TargetResult(**dict.fromkeys(TargetResult._fields) | fields | other)
 
 
 def verdict(*targets: TargetResult, **other: Any) -> Verdict:

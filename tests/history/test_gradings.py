@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +60,7 @@ def test_gradings_come_oldest_first_with_what_each_changed(tmp_path: Path) -> No
 
 def test_it_is_told_whether_gate_or_tables_changed(tmp_path: Path) -> None:
     history(tmp_path, PASSED, PASSED)
-    found = history(tmp_path, replace(PASSED, gate_sha256="cd" * 32), tables="t2")
+    found = history(tmp_path, PASSED._replace(gate_sha256="cd" * 32), tables="t2")
     assert [(moved(each)["gate"], moved(each)["tables"]) for each in found[1:]] == [(False, False), (True, True)]
     assert [line.rpartition(": ")[2] for line in render(found)][1:] == [
         "nothing changed",
@@ -73,7 +72,7 @@ def test_of_two_alike_findings_the_one_that_went_is_seen_and_another_count_is_no
     twice = verdict(target("orders", findings=(finding("threshold"), finding("threshold"))))
     once = verdict(target("orders", findings=(finding("threshold", count=3),)))
     other = verdict(target("orders", findings=(finding("threshold", cause="driver"),)))
-    _, second, third, fourth = history(tmp_path, twice, once, replace(once, run="quick-1"), other)
+    _, second, third, fourth = history(tmp_path, twice, once, once._replace(run="quick-1"), other)
     assert len(moved(second)["went"]) == 1
     assert (moved(third)["came"], moved(third)["went"]) == ([], [])
     assert [each["cause"] for each in moved(fourth)["came"] + moved(fourth)["went"]] == ["driver", "mesh"]
