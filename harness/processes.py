@@ -60,9 +60,9 @@ def own_identity() -> Identity:
     return typing.cast(Identity, identify(os.getpid()))  # the caller is alive
 
 
-def find_marked(token: str) -> list[Identity]:
+def find_marked(token: str, variable: str = TOKEN_VARIABLE) -> list[Identity]:
     """Every live process whose environment carries the token, but for the caller."""
-    mark = f"{TOKEN_VARIABLE}={token}".encode()
+    mark = f"{variable}={token}".encode()
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():

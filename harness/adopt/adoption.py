@@ -6,7 +6,9 @@ import errno
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from harness.adopt import ladder
 from harness.adopt.copying import Told, copy_files, stamps_of
+from harness.adopt.given import Given
 from harness.adopt.source import REPORT, SORTIE, Mark, check_source, find_evidence, mark_of, run_id
 from harness.adopt.staging import land, staging
 from harness.errors import EvidenceError, StageError
@@ -46,31 +48,29 @@ def adopt(
 ) -> Adopted:
     """Take the run directory ``source`` into the folder ``runs`` and make its tables.
 
-    ``format`` and, for nighthawk, the build of its ``engine`` (None: as published) are those of harness.store.formats.
+    ``format`` and, for nighthawk, the build of its ``engine`` (None: as published) are those of harness.store.formats;
+    a ladder (``e8``) may be a file.
     Every file is copied byte for byte; a list of digests that ``source`` has is held and kept, else one is written.
     Tables that cannot be made do not undo the adoption: the gate says why. Raises EvidenceError for what cannot be a
     run, and for another run of the same name; UsageError for a format that there is not, or an engine without one;
     StageError when the disk is full. Nothing is left behind then.
     """
     try:
-        evidence = find_evidence(source)
-        stamps = stamps_of(evidence)
-        mark = mark_of(evidence, stamps, format, engine)
-        env = check_source(evidence, stamps, runs, mark)
+        given = ladder.given(source, runs) if ladder.is_meant(source, format) else _given(source, runs, format, engine)
         with staging(runs) as stage:
             copy = stage / ".evidence"  # no run has a name like this
-            _seal(copy, copy_files(evidence, copy, stamps, told), mark)
-            folder = RunFolder(stage / run_id(copy, env))
+            _seal(copy, given.copy(copy, told), given.mark)
+            folder = RunFolder(stage / given.name(copy))
             folder.root.mkdir()
             copy.rename(folder.evidence)
             made = Adopted(
                 run=folder.run,
                 fresh=True,
-                format=SORTIE if mark is None else str(mark["format"]),
-                files=len(stamps),
-                bytes=sum(stamp[2] for stamp in stamps.values()),
+                format=given.format,
+                files=given.files,
+                bytes=given.bytes,
                 refused=None,
-                stream_only=mark is None and REPORT not in stamps,
+                stream_only=given.stream_only,
             )
             _describe(folder, made, source.resolve().name)
             index = make_tables(folder, seal=lambda just_copied: None)
@@ -80,6 +80,23 @@ def adopt(
     except OSError as error:
         full = "; free space and adopt it again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
         raise StageError(f"{source} was not adopted into {runs}: {error.strerror or error}{full}") from error
+
+
+def _given(source: Path, runs: Path, format: str, engine: str | None) -> Given:
+    """A run directory, looked at."""
+    evidence = find_evidence(source)
+    stamps = stamps_of(evidence)
+    mark = mark_of(evidence, stamps, format, engine)
+    env = check_source(evidence, stamps, runs, mark)
+    return Given(
+        format=SORTIE if mark is None else str(mark["format"]),
+        mark=mark,
+        files=len(stamps),
+        bytes=sum(stamp[2] for stamp in stamps.values()),
+        stream_only=mark is None and REPORT not in stamps,
+        copy=lambda target, told: copy_files(evidence, target, stamps, told),
+        name=lambda copied: run_id(copied, env),
+    )
 
 
 def _seal(evidence: Path, digests: dict[str, str], mark: Mark | None) -> None:

@@ -11,6 +11,7 @@ from harness.errors import EvidenceError, UsageError
 from harness.files import sha256_text
 from harness.runs import RUN_JSON, SAVED, SUMS, is_run_id
 from harness.store import formats, readers
+from harness.store.columns import LADDER
 from harness.store.formats.cells import PLAN_FILES
 from harness.store.sums import shown
 
@@ -29,7 +30,9 @@ def find_evidence(given: Path) -> Path:
     except (OSError, RuntimeError) as error:
         raise EvidenceError(f"there is no such folder ({getattr(error, 'strerror', None) or error})") from error
     if not folder.is_dir():
-        raise EvidenceError("it is no folder; give the folder that holds the run's files")
+        raise EvidenceError(
+            f"it is no folder; give the folder that holds the run's files, or, of a file of rungs, --format {LADDER}"
+        )
     if (folder / "run.env").exists():
         return folder
     if (folder / "evidence").is_dir():
@@ -73,8 +76,8 @@ def check_source(evidence: Path, files: Iterable[str], runs: Path, mark: Mark | 
 
 def check_words(format_name: str, engine: str | None) -> None:
     """Raise UsageError for a format or engine that there is not, and for an engine where the format has but one."""
-    if format_name not in (SORTIE, *formats.FORMATS) and not formats.refuse(format_name):
-        raise UsageError(f"there is no format {format_name!r}; there are {', '.join((SORTIE, *formats.FORMATS))}")
+    if format_name not in (known := (SORTIE, *formats.FORMATS, LADDER)) and not formats.refuse(format_name):
+        raise UsageError(f"there is no format {format_name!r}; there are {', '.join(known)}")
     if engine is not None and engine not in formats.ENGINES:
         raise UsageError(f"there is no engine {engine!r}; there are {', '.join(formats.ENGINES)}")
     if engine is not None and format_name != NIGHTHAWK:

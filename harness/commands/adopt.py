@@ -32,7 +32,7 @@ QUIET_S = 1.0  # a copy that takes no longer shows no progress
     default=Path("runs"),
     help="The runs folder, made where it is not there. Default: $HARNESS_RUNS, else ./runs.",
 )
-@click.option("--format", "form", default="sortie", metavar="sortie|nighthawk|k6", help="Default: sortie.")
+@click.option("--format", "form", default="sortie", metavar="sortie|nighthawk|k6|e8", help="Default: sortie.")
 @click.option("--engine", metavar="upstream|sortie", help="Of --format nighthawk: whose it was. Default: upstream.")
 @json_option
 def adopt(directories: tuple[Path, ...], runs_folder: Path, form: str, engine: str | None, as_json: bool) -> int:
@@ -42,6 +42,8 @@ def adopt(directories: tuple[Path, ...], runs_folder: Path, form: str, engine: s
     evidence of a run of this harness, or the folder of one. The run is named by its RUN_TAG where that is a safe name,
     else by its content. Nothing in the files is run; the same run twice changes nothing.
 
+    With --format e8 it is a JSON file: an array of rung records, or a ladder as it was saved or published here.
+
     Of several directories each is taken in or refused for itself; the exit code is the worst.
 
     \b
@@ -50,6 +52,7 @@ def adopt(directories: tuple[Path, ...], runs_folder: Path, form: str, engine: s
       harness gate soak-20261101T060809Z --per-node
       harness adopt /mnt/soaks/*
       harness adopt old-k6 --format k6 --json | jq -r .run
+      harness adopt rungs.json --format e8
     """
     from harness.adopt import check_words
 

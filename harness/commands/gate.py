@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -14,8 +15,11 @@ from harness.errors import EXIT_REFUSED, EvidenceError, StageError, UsageError
 from harness.terminal import printable
 
 if TYPE_CHECKING:
+    from harness.e8.verdict import LadderVerdict
     from harness.gate import Verdict
     from harness.runs import RunFolder
+
+AnyVerdict = TypeVar("AnyVerdict", "Verdict", "LadderVerdict")
 
 file_option = click.Path(path_type=Path)
 
@@ -47,7 +51,9 @@ def gate(
     runs_folder: Path,
     as_json: bool,
 ) -> int:
-    """Grade a saved run, per target and per node. Tables are made from the evidence where there are none.
+    """Grade a saved run: a soak per target and per node, a ladder of rungs by its knee and what bound it.
+
+    Tables are made from the evidence where there are none.
 
     The verdict is stored beside the earlier ones and printed; a refusal is one line on stderr, with --json after its
     object. The exit code follows the verdict: 0 PASS, 1 FAIL, 2 REFUSED or UNPROVEN; with --history the newest stored
@@ -79,6 +85,14 @@ def gate(
             raise UsageError("--history grades nothing: of the other options it goes with --json and --runs only")
         return _history(folder, as_json)
 
+    from harness.store.columns import LADDER
+    from harness.store.kinds import kind_of_run
+
+    if kind_of_run(folder) == LADDER:
+        if per_node or stream or junit_file or markdown_file:
+            raise UsageError(f"run {run} is a ladder: of the options --json, --history and --runs go with it", run=run)
+        return _say_ladder(_grade_ladder(folder), folder, as_json=as_json)
+
     from harness.stages.gate import beside
 
     if stream and (folder.evidence / "report.json").exists():
@@ -101,18 +115,36 @@ def gate(
 
 
 def _grade(folder: RunFolder, *, stream: bool | None) -> tuple[Verdict, str | None]:
-    """The verdict, and the digest of the tables' index. A run without tables that can be made is refused, unstored."""
+    """The verdict of a soak, and the digest of the tables' index."""
     from harness.files import sha256_file
     from harness.gate.saved import grade_run
     from harness.gate.verdict import Verdict
+
+    verdict = _graded(folder, grade_run, Verdict.refused, stream=stream)
+    return verdict, sha256_file(folder.tables_index) if folder.tables_index.is_file() else None
+
+
+def _grade_ladder(folder: RunFolder) -> LadderVerdict:
+    from harness.e8.grade import grade_run, refused
+
+    return _graded(folder, grade_run, refused)
+
+
+def _graded(
+    folder: RunFolder,
+    grade: Callable[[RunFolder], tuple[AnyVerdict, Path]],
+    refused: Callable[[str, str], AnyVerdict],
+    *,
+    stream: bool | None = None,
+) -> AnyVerdict:
+    """The verdict of a run whose tables were made where there were none. Without any it is refused, unstored."""
     from harness.store.made import ensure_tables
 
     try:
         ensure_tables(folder, seal=_seal, stream=stream)
-        verdict, _ = grade_run(folder)
+        return grade(folder)[0]
     except EvidenceError as error:
-        verdict = Verdict.refused(folder.run, error.message)
-    return verdict, sha256_file(folder.tables_index) if folder.tables_index.is_file() else None
+        return refused(folder.run, error.message)
 
 
 def _seal(folder: RunFolder) -> None:
@@ -134,6 +166,22 @@ def _say(folder: RunFolder, verdict: Verdict, beside: list[str], *, per_node: bo
         click.echo("\n".join(f"harness: {printable(line)}" for line in lines), err=True)
     elif not as_json:
         click.echo("\n".join([*lines[:-1], *beside, lines[-1]]))
+
+
+def _say_ladder(verdict: LadderVerdict, folder: RunFolder, *, as_json: bool) -> int:
+    """Lines or one object; the numbers of a ladder that may not be quoted are shown too, and why on stderr."""
+    from harness.e8.text import render
+    from harness.gate.verdict import REFUSED
+    from harness.stages.gate import beside
+
+    lines = render(verdict)
+    if as_json:
+        echo_json(verdict.to_json())
+    elif not verdict.ungraded:
+        click.echo("\n".join([*lines[:-1], *beside(folder), lines[-1]]))
+    if verdict.word == REFUSED:
+        click.echo(f"harness: {printable(f'REFUSED {verdict.run}: {verdict.reason}')}", err=True)
+    return verdict.exit_code
 
 
 def _history(folder: RunFolder, as_json: bool) -> int:

@@ -40,7 +40,7 @@ def grade_run(folder: RunFolder) -> tuple[Verdict, Path]:
 
     Raises EvidenceError when the run has no tables at all: then nothing was there to be graded, and nothing is stored.
     """
-    index = _index(folder)
+    index = read_tables_index(folder)
     files = _checked(folder, index)
     verdict = files if isinstance(files, Verdict) else _of(folder, next(grade_many([files])))
     return verdict, append(folder.verdicts, verdict, sha256_file(folder.tables_index))
@@ -81,7 +81,7 @@ class Look:
 
 def _look(folder: RunFolder) -> Look | Verdict:
     try:
-        files = _checked(folder, _index(folder))
+        files = _checked(folder, read_tables_index(folder))
         return files if isinstance(files, Verdict) else Look(files, sha256_file(folder.tables_index))
     except EvidenceError as error:
         return Verdict.refused(folder.run, error.message)
@@ -130,7 +130,8 @@ def _store(folder: RunFolder, verdict: Verdict) -> Graded:
     return Graded(folder, verdict, append(folder.verdicts, verdict, sha256_file(folder.tables_index)))
 
 
-def _index(folder: RunFolder) -> dict[str, Any]:
+def read_tables_index(folder: RunFolder) -> dict[str, Any]:
+    """What says which tables were made. Raises EvidenceError when there is none, or none that can be read."""
     try:
         index = read_json(folder.tables_index)
         return {key: index[key] for key in ("run", "refused", "tables", "sums_sha256")}

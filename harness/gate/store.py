@@ -19,7 +19,12 @@ SEAL = "seal"
 
 
 def append(verdicts: Path, verdict: Verdict, tables_digest: str) -> Path:
-    """Store a grading and return its file.
+    """Store the grading of a soak and return its file, see ``store``."""
+    return store(verdicts, verdict.to_json(), render(verdict), tables_digest)
+
+
+def store(verdicts: Path, verdict: dict[str, Any], lines: list[str], tables_digest: str) -> Path:
+    """Store a grading, as JSON and as text with the verdict line last, and return its file.
 
     Beside the verdict's own JSON it holds ``graded_at``, ``tables_sha256``, ``verdict_line`` and ``lines``, so that a
     verdict can be repeated without grading, and what ``sealed`` adds. Raises OSError when the disk is full; nothing
@@ -29,8 +34,7 @@ def append(verdicts: Path, verdict: Verdict, tables_digest: str) -> Path:
     if verdicts.is_symlink():
         raise StageError(f"{verdicts} is a link, and a verdict is kept in its run's own folder; put a folder there")
     now = utc_stamp()
-    lines = render(verdict)
-    document = verdict.to_json() | {
+    document = verdict | {
         "graded_at": now,
         "tables_sha256": tables_digest,
         "verdict_line": lines[-1],

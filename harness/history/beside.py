@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.e8.record import Ladder
 from harness.errors import UsageError
 from harness.history.inventory import newest_verdict, run_settings, run_state
 from harness.history.published import Published, read_published
-from harness.history.tables import DAMAGED, NONE, Held
+from harness.history.tables import DAMAGED, NONE, Held, declared
+from harness.store.columns import LADDER
 
 if TYPE_CHECKING:
     import duckdb
@@ -19,6 +21,9 @@ BESIDE = {
     "verdicts": "The newest grading of each run; counts are NULL where it was refused.",
     "settings": "The settings each run was made with, a row per key; a run with a fault was a drill.",
     "published": "Runs that others published, totals only, with the source; NULL is what the source does not say.",
+    "ladder_verdicts": "The newest grading of each ladder: its knee, what bound it, and the runner-up.",
+    "published_ladders": "Ladders that others published, as the table ladders has them, with the source.",
+    "published_rungs": "The rungs of these, as the table rungs has them; NULL is what the source does not say.",
 }
 """Each table's name, and what it holds."""
 
@@ -43,6 +48,14 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("dispatched", "ended"), "TIMESTAMP"),
         **dict.fromkeys(("verdict", "unknown"), "VARCHAR"),
     },
+    "ladder_verdicts": {
+        **dict.fromkeys(("run", "graded_at", "verdict", "arm", "answer"), "VARCHAR"),
+        **dict.fromkeys(("floor_c", "lo_c", "hi_c"), "BIGINT"),
+        "saturated": "BOOLEAN",
+        **dict.fromkeys(("bound", "runner_up", "reason"), "VARCHAR"),
+    },
+    "published_ladders": declared("ladders"),
+    "published_rungs": declared("rungs"),
 }
 
 Rows = list[list[object]]
@@ -65,8 +78,11 @@ def load_beside(
         rows = _verdicts(sound)
     elif table == "settings":
         rows = _settings(sound)
+    elif table == "ladder_verdicts":
+        rows = _ladder_verdicts(sound)
     else:
-        rows = _published(published, {run.folder.run for run in runs}, left_out)
+        here = {run.folder.run for run in runs}
+        rows = _published(published, here, left_out) if table == "published" else _ladders(published, here, table)
     if rows:  # a list per column: row by row, a thousand runs would take seconds
         lists = ", ".join(f"unnest(?::{kind}[])" for kind in columns.values())
         connection.execute(f"INSERT INTO {table} SELECT {lists}", [list(column) for column in zip(*rows, strict=True)])
@@ -113,11 +129,42 @@ def _published(files: Sequence[Path], runs: set[str], left_out: list[str]) -> Ro
         except UsageError as error:
             left_out.append(f"left out {error}")
             continue
+        if isinstance(published, Ladder):
+            continue
         if published.run in runs:
             left_out.append(f"left out {path}: run {published.run} is there itself")
         else:
             rows.append(_published_row(published))
     return rows
+
+
+def _ladders(files: Sequence[Path], runs: set[str], table: str) -> Rows:
+    """Rows of published ladders that are not here themselves; what is wrong with a file is said of ``published``."""
+    from harness.store.formats.e8 import rows
+
+    made: Rows = []
+    for path in files:
+        try:
+            ladder = read_published(path)
+        except UsageError:
+            continue
+        if isinstance(ladder, Ladder) and path.stem not in runs:
+            of = rows(ladder)[table.removeprefix("published_")]
+            made += [[{"run": path.stem, **row}.get(name) for name in COLUMNS[table]] for row in of]
+    return made
+
+
+def _ladder_verdicts(runs: Sequence[Held]) -> Rows:
+    """A row per ladder that was graded."""
+    made: Rows = []
+    for run in runs:
+        document = newest_verdict(run.folder)
+        if document is not None and document.get("kind") == LADDER:
+            found = document["knee"]
+            knee = [found.get(key) for key in ("answer", "floor", "lo", "hi")]
+            told = [document.get(key) for key in ("saturated", "bound", "runner_up", "reason")]
+            made.append([run.folder.run, *(document.get(key) for key in ("graded_at", "verdict", "arm")), *knee, *told])
+    return made
 
 
 def _published_row(published: Published) -> list[object]:

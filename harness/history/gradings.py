@@ -12,6 +12,7 @@ from harness.errors import EXIT_REFUSED, EvidenceError
 from harness.gate import store
 from harness.gate.verdict import REFUSED
 from harness.runs import RunFolder
+from harness.store.columns import LADDER
 from harness.terminal import printable
 
 DAMAGED = "DAMAGED"
@@ -132,6 +133,9 @@ def _text(value: Any) -> str | None:
 
 
 def _findings(document: dict[str, Any]) -> Iterator[Moved]:
+    if document.get("kind") == LADDER:
+        yield from _ladder_findings(document)
+        return
     for finding in document["run_findings"]:
         yield _moved(None, finding)
     for target in document["targets"]:
@@ -139,6 +143,18 @@ def _findings(document: dict[str, Any]) -> Iterator[Moved]:
             yield _moved(target["target"], finding)
         for finding in target.get("unmeasured", ()):  # verdicts of earlier versions have none
             yield _moved(target["target"], finding, unmeasured=True)
+
+
+def _ladder_findings(document: dict[str, Any]) -> Iterator[Moved]:
+    """Of a ladder: the rules that refuse it, its answer with what bound it, and the facts that are not there."""
+    for refusal in document["refusals"]:
+        subject = None if refusal["c"] is None else f"c={refusal['c']}"
+        yield Moved(str(refusal["rule"]), None, None, None, subject, LADDER, False)
+    for what in document["missing"]:
+        yield Moved("not recorded", None, None, None, str(_text(what)), LADDER, True)
+    knee = document["knee"]
+    answer = f"{knee['answer']} {knee['floor']} [{knee['lo']}, {knee['hi']}] bound={document['bound']}"
+    yield Moved("knee", None, None, None, answer, LADDER, False)
 
 
 def _moved(target: str | None, finding: dict[str, Any], *, unmeasured: bool = False) -> Moved:

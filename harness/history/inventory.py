@@ -13,6 +13,8 @@ from harness.errors import EvidenceError
 from harness.files import read_json, utc_stamp
 from harness.processes import Identity, alive
 from harness.runs import RunFolder, run_folders
+from harness.store.columns import LADDER
+from harness.store.kinds import kind_of_run
 from harness.store.readers import moment, read_env
 
 DAMAGED = "DAMAGED"
@@ -65,7 +67,7 @@ def run_state(folder: RunFolder) -> RunState:
     created_at = _text(about, "created_at")
     return RunState(
         run=folder.run,
-        kind=_text(about, "kind"),
+        kind=_text(about, "kind") or (LADDER if kind_of_run(folder) == LADDER else None),
         profile=_text(about, "profile"),
         fleet=_text(about, "fleet"),
         created_at=created_at,

@@ -179,6 +179,15 @@ execution_states.dispatched backends that were dispatched
 execution_states.lost       backends that were lost
 target_states.dispatched    backends that were dispatched
 target_states.lost          backends that were lost
+ladder_verdicts.answer      knee, not-observed or invalid
+ladder_verdicts.arm         realism or capacity; NULL: not recorded
+ladder_verdicts.bound       what stopped it; NULL: it may not be quoted
+ladder_verdicts.floor_c     the highest healthy rung
+ladder_verdicts.hi_c        the knee is not above it
+ladder_verdicts.lo_c        the knee is not below it
+ladder_verdicts.reason      why it is not PASS
+ladder_verdicts.runner_up   of the other tiers the one that came nearest to its threshold
+ladder_verdicts.saturated   a knee was observed
 verdicts.backends           how many the plan wants
 verdicts.not_run            executions that were never attempted
 verdicts.passed             targets with no finding, and with all measured that a rule needs
@@ -200,5 +209,6 @@ def _pair(line: str) -> tuple[str, str]:
 
 def meaning(table: str, column: str) -> str:
     """What a column of a table or view means; empty where nobody said it."""
-    schema = {each.name: each.about for each in TABLES[table].columns} if table in TABLES else {}
+    same = table.removeprefix("published_")
+    schema = {each.name: each.about for each in TABLES[same].columns} if same in TABLES else {}
     return schema.get(column) or said(of_one=True).get(f"{table}.{column}") or said().get(column, "")

@@ -1,7 +1,8 @@
-"""Runs that others published: totals from a named source, one JSON file each under ``runs/published/``.
+"""Runs that others published: totals or ladders from a named source, one JSON file each under ``runs/published/``.
 
-Every field of ``FIELDS`` is in the file, grouped by what stands before its dot. Null is what the source does not say:
-each null is named once more in ``unknown``, so that nothing is left out by oversight and nothing is made up.
+A ladder (``kind`` e8) has the form of ``ladder.json``, and can be adopted and graded like one. Of a soak every field of
+``FIELDS`` is in the file, grouped by what stands before its dot. Null is what the source does not say: each null is
+named once more in ``unknown``, so that nothing is left out by oversight and nothing is made up.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.errors import UsageError
+from harness.e8.reading import KIND, LADDER_FIELDS, parse_ladder
+from harness.e8.record import Ladder
+from harness.errors import EvidenceError, UsageError
 from harness.files import read_json
 from harness.runs import RESERVED, RUN_ID
 from harness.store.readers import moment
@@ -98,7 +101,7 @@ def published_files(runs_folder: Path) -> list[Path]:
     return sorted(path for path in (runs_folder / FOLDER).glob("*.json") if path.is_file())
 
 
-def read_published(path: Path) -> Published:
+def read_published(path: Path) -> Published | Ladder:
     """One file. Raises UsageError, one sentence with the file's name, for anything that is not as it should be."""
     try:
         document = read_json(path)
@@ -107,9 +110,26 @@ def read_published(path: Path) -> Published:
     if not isinstance(document, dict):
         raise UsageError(f"{path}: is no JSON object")
     try:
-        return _checked(document, path.stem)
-    except ValueError as error:
+        return _ladder(document, path.stem) if document.get("kind") == KIND else _checked(document, path.stem)
+    except (ValueError, EvidenceError) as error:
         raise UsageError(f"{path}: {error}") from None
+
+
+def _ladder(document: dict[str, Any], run: str) -> Ladder:
+    """A ladder, with its source and every field of a ladder; of its rungs only what the source has is there."""
+    _check_name(document.get("run"), run)
+    if missing := sorted(LADDER_FIELDS - document.keys()):
+        raise ValueError(f"{missing[0]} is missing; what is not known is null")
+    ladder = parse_ladder(document)
+    for name, said in (("title", ladder.source_title), ("where", ladder.source_where)):
+        if not _text(said):
+            raise ValueError(f"source.{name} must be said, on one line")
+    return ladder
+
+
+def _check_name(said: object, run: str) -> None:
+    if said != run or not RUN_ID.fullmatch(run) or run.lower() in RESERVED:
+        raise ValueError("run must be the name of the file without .json, and one that a run may have")
 
 
 def _checked(document: dict[str, Any], run: str) -> Published:
@@ -117,8 +137,7 @@ def _checked(document: dict[str, Any], run: str) -> Published:
     about = {name: fields.pop(name, None) for name in ("schema", "run", "unknown")}
     if about["schema"] != SCHEMA:
         raise ValueError(f"schema must be {SCHEMA}")
-    if about["run"] != run or not RUN_ID.fullmatch(run) or run.lower() in RESERVED:
-        raise ValueError("run must be the name of the file without .json, and one that a run may have")
+    _check_name(about["run"], run)
     if wrong := sorted(fields.keys() ^ FIELDS.keys()):
         raise ValueError(f"{wrong[0]} is {'no field' if wrong[0] in fields else 'missing; what is not known is null'}")
     for name, (holds, meaning) in FIELDS.items():

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 
 from harness.errors import EvidenceError
 from harness.runs import RunFolder
+from harness.store.columns import SOAK
 from harness.store.database import DUCKDB_TYPES, native
+from harness.store.kinds import tables_of
 from harness.store.made import check_run, check_tables, made_again, read_index
 from harness.store.schemas import SCHEMA_VERSION, TABLES
 
@@ -68,7 +70,9 @@ def _held(folder: RunFolder, names: Sequence[str]) -> Held:
         if index.get("refused") is not None:
             return Held(folder, REFUSED, str(index["refused"]))
         check_run(folder, index.get("run"), folder.tables_index.name)
-        files = check_tables(folder, index.get("tables"), names)
+        made = index.get("tables")
+        has = {*tables_of(index.get("kind", SOAK)), *(made if isinstance(made, dict) else ())}
+        files = check_tables(folder, made, [name for name in names if name in has])
         return Held(folder, WHOLE, files=files, outdated=index.get("schema_version") != SCHEMA_VERSION)
     except (EvidenceError, OSError) as error:
         return Held(folder, DAMAGED, str(error))

@@ -4,21 +4,56 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.errors import EvidenceError
 from harness.files import read_json
 from harness.runs import RunFolder
+from harness.store.columns import LADDER, SOAK
+from harness.store.kinds import kind_of_run
 from harness.store.readers import one_line
+
+if TYPE_CHECKING:
+    from harness.e8.verdict import LadderVerdict
+    from harness.gate import Verdict
 
 WITNESSES = "SOAK UNPROVEN prober=absent restarts=absent (the verdict is of the load alone)"
 
 
 def reads(folder: RunFolder) -> list[Path]:
     """The tables' index, and every file of the gate: edit one and only the gate runs again."""
+    if kind_of_run(folder) == LADDER:
+        from harness.e8 import grade
+
+        return [folder.tables_index, *grade.files()]
     from harness import gate
 
     return [folder.tables_index, *gate.files()]
+
+
+def grade_run(folder: RunFolder) -> tuple[Verdict | LadderVerdict, Path]:
+    """Grade a run as what it is, a soak or a ladder, and store the verdict; returns it with its file.
+
+    Raises EvidenceError when the run has no tables: nothing is stored then.
+    """
+    if kind_of_run(folder) == LADDER:
+        from harness.e8.grade import grade_run as grade_ladder
+
+        return grade_ladder(folder)
+    from harness.gate.saved import grade_run as grade_soak
+
+    return grade_soak(folder)
+
+
+def refused(folder: RunFolder, reason: str) -> Verdict | LadderVerdict:
+    """The verdict of a run without tables, which is not stored."""
+    if kind_of_run(folder) == LADDER:
+        from harness.e8.grade import refused as refused_ladder
+
+        return refused_ladder(folder.run, reason)
+    from harness.gate.verdict import Verdict
+
+    return Verdict.refused(folder.run, reason)
 
 
 def makes(folder: RunFolder) -> list[Path]:
@@ -30,8 +65,6 @@ def makes(folder: RunFolder) -> list[Path]:
 
 def work(folder: RunFolder) -> dict[str, Any]:
     """Grade and store."""
-    from harness.gate.saved import grade_run
-
     verdict, path = grade_run(folder)
     return {"summary": verdict.word, "verdict": path.name, "word": verdict.word}
 
@@ -65,7 +98,8 @@ def beside(folder: RunFolder) -> list[str]:
     """What stands before a verdict line: where the page is, what was injected, which witnesses are absent."""
     fault = drill(folder)
     page = [f"REPORT  {folder.report}"] if folder.report.exists() else []
-    return [*page, *([f"DRILL  faults were injected on purpose: {fault}"] if fault else []), WITNESSES]
+    drills = [f"DRILL  faults were injected on purpose: {fault}"] if fault else []
+    return [*page, *drills, *([WITNESSES] if kind_of_run(folder) == SOAK else [])]
 
 
 def drill(folder: RunFolder) -> str | None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from harness.files import fsync_folder, sha256_file
 from harness.store import contradictions, readers, side_rows
+from harness.store.columns import LADDER
 from harness.store.driver_log import DriverLog, read_driver_log
+from harness.store.formats import e8
+from harness.store.kinds import kind_of
 from harness.store.own_run import OwnRun, read_own
 from harness.store.parquet import Row, write_table
 from harness.store.report_rows import choose_source, report_rows
@@ -26,7 +29,7 @@ SCENARIO = "mesh"
 def build_tables(
     evidence: Path, tables: Path, *, run: str, stream: bool = False, scenario: str = SCENARIO
 ) -> dict[str, dict[str, Any]]:
-    """Make every table of ``run`` in the folder ``tables``, which is replaced as a whole.
+    """Make every table that a run of its kind has, in the folder ``tables``, which is replaced as a whole.
 
     Returns table name → ``{"rows": int, "sha256": hex}``; the same evidence always gives the same bytes. With
     ``stream`` the results stream of a run without report is read. Raises EvidenceError (or ReportFormatError), one
@@ -34,18 +37,33 @@ def build_tables(
     should be; ``tables`` is then as it was. Raises OSError when the disk is full.
     """
     sources = digests(evidence)
+    if kind_of(evidence) == LADDER:
+        return _write(tables, run, ladder_rows(evidence, run=run, files=sources), lambda _: sources)
     own = read_own(evidence, run=run, digests=sources)
     source = choose_source(evidence, stream=stream, scenario=scenario)
     rows = _all_rows(evidence, own, source, scenario)
+    return _write(
+        tables, run, rows, lambda name: {file: sources[file] for file in sorted(sources) if _feeds(name, file, source)}
+    )
+
+
+def ladder_rows(evidence: Path, *, run: str, files: Mapping[str, str]) -> Mapping[str, Iterable[Row]]:
+    """The rows of a ladder's tables. Raises EvidenceError."""
+    return e8.rows(e8.read_evidence(evidence, run=run, files=files))
+
+
+def _write(
+    tables: Path, run: str, rows: Mapping[str, Iterable[Row]], read: Callable[[str], Mapping[str, str]]
+) -> dict[str, dict[str, Any]]:
+    """The tables that ``rows`` are of, written beside ``tables``, then put in its place. ``read``: table → sources."""
     fresh = tables.with_name(f".{tables.name}.{os.getpid()}.new")
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
     try:
         made = {}
-        for name, table in TABLES.items():
+        for name in rows:
             path = fresh / f"{name}.parquet"
-            read = {file: sources[file] for file in sorted(sources) if _feeds(name, file, source)}
-            count = write_table(path, table, rows[name], run=run, sources=read)
+            count = write_table(path, TABLES[name], rows[name], run=run, sources=read(name))
             _sync(path)
             made[name] = {"rows": count, "sha256": sha256_file(path)}
         fsync_folder(fresh)

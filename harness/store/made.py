@@ -10,6 +10,7 @@ from typing import Any
 from harness.errors import EvidenceError
 from harness.files import alone, read_json, sha256_file, write_json
 from harness.runs import RunFolder
+from harness.store.kinds import kind_of_run
 from harness.store.schemas import SCHEMA_VERSION
 
 Seal = Callable[[RunFolder], None]
@@ -20,10 +21,10 @@ that have receipts; it is asked for by name, so that tables are never made of ev
 def make_tables(folder: RunFolder, *, seal: Seal, stream: bool | None = None) -> dict[str, Any]:
     """Build the tables and their index, and return the index.
 
-    ``{"schema": 1, "run", "stream", "schema_version", "refused": sentence or None, "sums_sha256", "tables": name →
-    {"rows", "sha256"}}``. Evidence that cannot be read makes no table and is recorded as refused: the gate says why.
-    ``stream``: of the results stream, for a run that has no report; None: of it where the tables that are there are,
-    for who asked for it once has said so of this run. Raises EvidenceError for a run that was never saved whole
+    ``{"schema": 1, "run", "kind", "stream", "schema_version", "refused": sentence or None, "sums_sha256", "tables":
+    name → {"rows", "sha256"}}``. Evidence that cannot be read makes no table and is recorded as refused: the gate says
+    why. ``stream``: of the results stream, for a run that has no report; None: of it where the tables that are there
+    are, for who asked for it once has said so of this run. Raises EvidenceError for a run that was never saved whole
     (nothing is recorded), OSError when the disk is full.
     """
     with alone(folder.root):
@@ -69,7 +70,8 @@ def _make(folder: RunFolder, seal: Seal, stream: bool) -> dict[str, Any]:
     if not folder.saved.exists():
         raise EvidenceError(
             f"run {folder.run} was never saved whole ({folder.saved} is not there): "
-            f"./doit soak run={folder.run} goes on with it, ./doit teardown:{folder.run} ends it and saves what it has",
+            f"./doit {kind_of_run(folder)} run={folder.run} goes on with it, ./doit teardown:{folder.run} ends it and "
+            "saves what it has",
             run=folder.run,
         )
     for left in folder.root.glob(".tables.*.new"):  # of a process that was killed: this folder is ours alone now
@@ -85,6 +87,7 @@ def _make(folder: RunFolder, seal: Seal, stream: bool) -> dict[str, Any]:
     index = {
         "schema": 1,
         "run": folder.run,
+        "kind": kind_of_run(folder),
         "stream": stream,
         "schema_version": SCHEMA_VERSION,
         "refused": refused,

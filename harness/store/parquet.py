@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import EvidenceError
-from harness.store.schemas import SCHEMA_VERSION, Table
+from harness.store.columns import Table
+from harness.store.schemas import SCHEMA_VERSION
 
 ROWS_PER_GROUP = 50_000
 

@@ -1,4 +1,4 @@
-"""Every table: its columns, their types, what they mean. The one place where a column is declared.
+"""Every table: its columns, their types, what they mean. Here, and for ladders in ladder_schemas, a column is declared.
 
 Tables are long: an unknown counter is a row, not a lost column. Integers are int64, times are UTC in microseconds,
 a number that was not measured is NULL and never 0 or NaN. ``run`` is the first column of every table.
@@ -6,52 +6,15 @@ a number that was not measured is NULL and never 0 or NaN. ``run`` is the first 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from harness.store.columns import Table, table
+from harness.store.ladder_schemas import LADDER_TABLES
 
-SCHEMA_VERSION = 4
-
-TYPES = frozenset({"text", "int64", "double", "bool", "timestamp"})
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column: its name, its type (one of ``TYPES``), whether every row has a value, and what it means."""
-
-    name: str
-    type: str
-    required: bool
-    about: str
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table: its name, what a row is, its columns."""
-
-    name: str
-    about: str
-    columns: tuple[Column, ...]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Column names, in order."""
-        return tuple(column.name for column in self.columns)
-
-
-def _table(name: str, about: str, declared: str) -> Table:
-    """One line per column: ``name type what it means``; a type that ends in ``!`` is never NULL."""
-    columns = [Column("run", "text", True, "the run's id")]
-    for line in declared.strip().splitlines():
-        column, kind, *meaning = line.split(maxsplit=2)
-        columns.append(Column(column, kind.rstrip("!"), kind.endswith("!"), "".join(meaning)))
-    if unknown := {column.type for column in columns} - TYPES:
-        raise ValueError(f"table {name}: no such type: {', '.join(sorted(unknown))}")
-    return Table(name, about, tuple(columns))
-
+SCHEMA_VERSION = 5
 
 TABLES: dict[str, Table] = {
-    table.name: table
-    for table in (
-        _table(
+    each.name: each
+    for each in (
+        table(
             "runs",
             "One row: what the run is, what its evidence holds, and the limits it was made with.",
             """
@@ -81,7 +44,7 @@ TABLES: dict[str, Table] = {
             contradiction     text       where two files say different things of the run; NULL: nowhere
             """,
         ),
-        _table(
+        table(
             "plan_targets",
             "The share table, in its order: what one node sends each target.",
             """
@@ -92,7 +55,7 @@ TABLES: dict[str, Table] = {
             url       text
             """,
         ),
-        _table(
+        table(
             "plan_nodes",
             "The engine list, in its order.",
             """
@@ -102,7 +65,7 @@ TABLES: dict[str, Table] = {
             engine  text
             """,
         ),
-        _table(
+        table(
             "plan_rolls",
             "The schedule.",
             """
@@ -112,14 +75,14 @@ TABLES: dict[str, Table] = {
             name    text!
             """,
         ),
-        _table(
+        table(
             "plan_thresholds",
             "The thresholds that the plan states for every target.",
             """
             expr text!
             """,
         ),
-        _table(
+        table(
             "executions",
             "One row per execution of the report or stream, in its order.",
             """
@@ -139,7 +102,7 @@ TABLES: dict[str, Table] = {
             contradiction   text       where the report says different things of it, or another file does; NULL: nowhere
             """,
         ),
-        _table(
+        table(
             "backends",
             "One row per backend of an execution: dispatched, answered, listed in error, or any mix of these.",
             """
@@ -160,7 +123,7 @@ TABLES: dict[str, Table] = {
             released_requests int64
             """,
         ),
-        _table(
+        table(
             "counters",
             "Counters as reported; one that never moved is absent, see capabilities for what absence means.",
             """
@@ -172,7 +135,7 @@ TABLES: dict[str, Table] = {
             value      int64      NULL: not a whole number
             """,
         ),
-        _table(
+        table(
             "capabilities",
             "What the producer of the report counts: an absent counter that is counted is 0, else it is not measured.",
             """
@@ -180,7 +143,7 @@ TABLES: dict[str, Table] = {
             counted bool!
             """,
         ),
-        _table(
+        table(
             "statistics",
             "Distributions as reported; unit is ns or raw.",
             """
@@ -201,7 +164,7 @@ TABLES: dict[str, Table] = {
             p99_9      double
             """,
         ),
-        _table(
+        table(
             "thresholds",
             "Thresholds as the driver judged them.",
             """
@@ -213,7 +176,7 @@ TABLES: dict[str, Table] = {
             actual       text
             """,
         ),
-        _table(
+        table(
             "threshold_actuals",
             "What each backend had for a threshold; only where the driver's text lists one value for each survivor.",
             """
@@ -226,7 +189,7 @@ TABLES: dict[str, Table] = {
             holds        bool!
             """,
         ),
-        _table(
+        table(
             "events",
             "What happened beside the load: rolls and faults.",
             """
@@ -241,7 +204,7 @@ TABLES: dict[str, Table] = {
             detail   text
             """,
         ),
-        _table(
+        table(
             "progress",
             "The driver's counts while it ran; http_2xx is cumulative, p50 to max are of the interval.",
             """
@@ -258,7 +221,7 @@ TABLES: dict[str, Table] = {
             max_ns    int64
             """,
         ),
-        _table(
+        table(
             "access",
             "The proxies' access logs.",
             """
@@ -274,7 +237,7 @@ TABLES: dict[str, Table] = {
             upstream    text
             """,
         ),
-        _table(
+        table(
             "resources",
             "CPU and memory of the run's processes; cpu_s is cumulative per pid.",
             """
@@ -287,7 +250,7 @@ TABLES: dict[str, Table] = {
             rss_bytes int64
             """,
         ),
-        _table(
+        table(
             "histograms",
             "Distributions in full: HdrHistogram V2, base64, nanoseconds.",
             """
@@ -298,5 +261,6 @@ TABLES: dict[str, Table] = {
             hdr       text!
             """,
         ),
+        *LADDER_TABLES,
     )
 }

@@ -15,7 +15,9 @@ from harness.files import sha256_file, write_json
 from harness.history import tables
 from harness.history.database import ask, ask_arrow, open_database, run_roots
 from harness.runs import RunFolder
-from harness.store.schemas import SCHEMA_VERSION, TABLES
+from harness.store.columns import SOAK
+from harness.store.kinds import tables_of
+from harness.store.schemas import SCHEMA_VERSION
 from tests.report import made
 
 SMALL = {"svc-1": 9, "uds-echo": 3}
@@ -250,7 +252,7 @@ def test_a_run_with_a_damaged_table_is_named_and_left_out_whole(
 
 def test_every_table_that_a_question_reads_is_held_against_the_index(runs: Path) -> None:
     """Those that it does not read are not: a log of many gigabytes need not be read for a question about rolls."""
-    for name in TABLES:
+    for name in tables_of(SOAK):
         path = runs / "quick-1" / "tables" / f"{name}.parquet"
         whole = path.read_bytes()
         tear(path, "one byte")

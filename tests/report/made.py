@@ -14,8 +14,10 @@ from pyarrow.parquet import read_metadata
 from harness.files import sha256_file, write_json
 from harness.gate import store
 from harness.runs import RunFolder
+from harness.store.columns import SOAK
+from harness.store.kinds import tables_of
 from harness.store.parquet import write_table
-from harness.store.schemas import SCHEMA_VERSION, TABLES
+from harness.store.schemas import SCHEMA_VERSION
 
 T0 = datetime(2026, 10, 8, 10, 15, 0, tzinfo=UTC)
 TARGETS = {"svc-1": 9, "svc-2": 9, "svc-3": 9, "svc-4": 9, "echo": 9, "mixed-svc": 9, "uds-echo": 3, "uds-cr-echo": 3}
@@ -41,7 +43,7 @@ def clean_tables(
     """A run in which every request was answered. ``slow`` multiplies every latency."""
     targets, nodes = targets or TARGETS, tuple(nodes)
     rng = random.Random(7)
-    tables: Tables = {name: [] for name in TABLES}
+    tables: Tables = {name: [] for name in tables_of(SOAK)}
     tables["runs"] = [
         {
             "schema_version": 1,
@@ -297,7 +299,7 @@ def save_run(runs: Path, run: str, tables: Tables, verdict: Row | None) -> RunFo
     """Write the tables, run.json, two receipts and the verdict of a run."""
     folder = RunFolder(runs / run)
     folder.tables.mkdir(parents=True)
-    for name, table in TABLES.items():
+    for name, table in tables_of(SOAK).items():
         write_table(folder.tables / f"{name}.parquet", table, tables[name], run=run, sources={"report.json": "00"})
     index(folder)
     write_json(

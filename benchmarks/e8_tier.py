@@ -1,0 +1,111 @@
+"""What the embedded tier costs and what a schedule does to latency: ``python -m benchmarks.e8_tier cost|schedules``.
+
+``schedules`` drives the same turns twice, once with the stub's shared counter and once with its decision per
+conversation, the tool being a wait without CPU: whatever the p95 gains over the p50 is the schedule's own doing.
+``cost`` prints the CPU of each part per turn, at a fast profile and a trivial exec.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import secrets
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from harness.e8.client import Load, Turn, read_turns
+from harness.e8.generator import GeneratorProcess
+from harness.e8.metrics import nearest_rank, read_metrics, read_stub_stats
+from harness.e8.target import Target, embedded, look_at_cpu
+from harness.e8.tier.handle import start
+from harness.e8.tier.settings import CONVERSATION, COUNTER, Profile, TierSettings
+
+WAIT = "sleep 0.113"
+
+
+def drive(
+    target: Target, folder: Path, clients: int, turns: int, mark: str
+) -> tuple[list[Turn], float, dict[str, float]]:
+    """The turns of one closed loop, its wall time in s, and CPU seconds of each part in between."""
+    load = Load(target.base.url, clients, 60.0, 600.0, turns_per_client=turns)
+    path = folder / "turns.jsonl"
+    with GeneratorProcess(load, path, folder / "generator.log", mark=mark) as generator:
+        generator.wait_warm()
+        before = look_at_cpu(target, read_metrics(target.admin))
+        generator.go()
+        done: dict[str, Any] | None = None
+        while done is None:
+            done = generator.wait_done(5.0)
+        after = look_at_cpu(target, read_metrics(target.admin))
+    parts = after.keys() - {"host"}  # the machine may be doing something else as well
+    cpu_s = {part: (after[part].value or 0.0) - (before[part].value or 0.0) for part in sorted(parts)}
+    return read_turns(path), done["wall_ms"] / 1000, cpu_s | {"generator": done["cpu_s"]}
+
+
+def summary(turns: list[Turn], wall_s: float) -> dict[str, Any]:
+    """The client's view."""
+    ms = [turn.ms for turn in turns if turn.ok]
+    p50, p95 = nearest_rank(ms, 50), nearest_rank(ms, 95)
+    assert p50 is not None and p95 is not None
+    rounded = {"p50_ms": round(p50), "p95_ms": round(p95), "p95_by_p50": round(p95 / p50, 2)}
+    return {"ok": len(ms), "attempts": len(turns), "turns_per_s": round(len(ms) / wall_s, 2), **rounded}
+
+
+def schedules(clients: int, turns: int) -> None:
+    """One line per schedule."""
+    for schedule in (COUNTER, CONVERSATION):
+        settings = TierSettings(
+            turns_per_worker=clients, sandboxes=3, cap=13, schedule=schedule, tool_command=WAIT, lifetime_s=900
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            mark = secrets.token_hex(12)
+            tier = start(settings, state=Path(folder) / "tier.json", mark=mark)
+            try:
+                found = summary(*drive(embedded(tier), Path(folder), clients, turns, mark)[:2])
+                stats = read_stub_stats(embedded(tier).stub) or {}
+            finally:
+                tier.stop()
+        print(json.dumps({"schedule": schedule, "c": clients, **found, "execs_per_turn": stats.get("execsPerTurn")}))
+
+
+def cost(ladder: list[int], turns: int) -> None:
+    """One line per number of clients: CPU per turn in ms."""
+    top = max(ladder)
+    settings = TierSettings(
+        turns_per_worker=top,
+        sandboxes=4,
+        cap=top,
+        profile=Profile(ttft_ms=10, token_delay_ms=1, output_tokens=64, tool_call_rate=0.5),
+        tool_command="true",
+        lifetime_s=900,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        mark = secrets.token_hex(12)
+        tier = start(settings, state=Path(folder) / "tier.json", mark=mark)
+        try:
+            for clients in ladder:
+                found, wall_s, cpu_s = drive(embedded(tier), Path(folder), clients, turns, mark)
+                per_turn = {part: round(1000 * spent / len(found), 2) for part, spent in cpu_s.items()}
+                kinds = dict(Counter(turn.code for turn in found))
+                print(json.dumps({"c": clients, **summary(found, wall_s), "codes": kinds, "cpu_ms_per_turn": per_turn}))
+        finally:
+            tier.stop()
+
+
+def main() -> None:
+    """Parse the command line and run one of the two."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["cost", "schedules"])
+    parser.add_argument("--clients", type=int, nargs="+", default=None, help="default 8, for cost 1 8 32 64")
+    parser.add_argument("--turns", type=int, default=30, help="per client")
+    options = parser.parse_args()
+    if options.what == "schedules":
+        schedules((options.clients or [8])[0], options.turns)
+    else:
+        cost(options.clients or [1, 8, 32, 64], options.turns)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,219 @@
+"""The two arms: what each asks, what it may be measured with, where it draws its lines and why, what it may claim.
+
+Every number by which a ladder is judged stands here and nowhere else; docs/methods/e8.md lists them from here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+REALISM, CAPACITY = ARMS = ("realism", "capacity")
+NO_BASIS = "none (capacity arm)"
+"""The duty basis of the capacity arm: a statement that there is none, which is not the same as none recorded."""
+
+BOUNDS = (
+    "not-observed",
+    "admission-control",
+    "host-cpu",
+    "worker-cpu",
+    "sandbox-pool",
+    "event-loop",
+    "memory",
+    "generator",
+    "unattributed",
+)
+"""What may have stopped a ladder, in one word each."""
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A number that decides something, with its unit and the reason for it."""
+
+    value: float
+    unit: str
+    reason: str
+
+
+THRESHOLDS: Mapping[str, Threshold] = {
+    "success_floor": Threshold(
+        0.95,
+        "of attempts",
+        "below it a rung measures refusals and deadlines, not turns; it and every rung above it leave the ladder",
+    ),
+    "degrade_x": Threshold(
+        2,
+        "× p95 at c=1",
+        "a saturated tier in a closed loop doubles its p95 with each doubling of c; twice is the last step before that",
+    ),
+    "min_c": Threshold(
+        4, "turns", "a tier that cannot carry four turns at once is broken rather than slow; a knee under it fails"
+    ),
+    "noise_pct": Threshold(
+        5,
+        "%",
+        "the same rung, measured twice on the published rig, differed by 4 and 6 %: what misses or holds by less "
+        "decides nothing by itself, and widens the interval",
+    ),
+    "flat_gain": Threshold(
+        1.25,
+        "× throughput at c=1",
+        "a curve that peaks at or before c=2 gains at most that much over c=1 (universal scalability law without "
+        "contention); a ladder that never gains more was saturated by its first client",
+    ),
+    "sandbox_ceiling_pct": Threshold(
+        25,
+        "% of the sandboxes' CPU",
+        "capacity: above it the sandbox tier is no longer out of the way, and the number would be partly its own",
+    ),
+    "cap_headroom_x": Threshold(
+        2, "× the top rung", "capacity: a cap nearer than that is reached by uneven routing before the tier is"
+    ),
+    "fast_ttft_ms": Threshold(25, "ms", "capacity: the stub's first token; more and the number is the stub's sleep"),
+    "fast_token_delay_ms": Threshold(2, "ms", "capacity: the stub's token delay, for the same reason"),
+    "realism_ttft_ms": Threshold(300, "ms", "realism: the model that the duty of the basis rows was recorded with"),
+    "realism_token_delay_ms": Threshold(12, "ms", "realism: the same"),
+    "realism_output_tokens": Threshold(64, "tokens", "realism: the same"),
+    "execs_per_turn_low": Threshold(0.9, "execs", "capacity: one trivial exec per turn keeps the plumbing on the path"),
+    "execs_per_turn_high": Threshold(1.1, "execs", "capacity: more would load the sandboxes that are to be idle"),
+    "host_cpu_bound_pct": Threshold(
+        85, "% of the target's cores, less its share at rest", "above it run queues form on any tier of that host"
+    ),
+    "worker_cpu_bound_pct": Threshold(
+        80,
+        "% of min(workers, cores)",
+        "one event loop per worker cannot use more than one core; at four fifths of that its queue dominates",
+    ),
+    "sandbox_bound_pct": Threshold(
+        50, "% of the sandboxes' CPU", "held leases alone convict nobody: a lease is held while the model sleeps"
+    ),
+    "lease_bound": Threshold(0.95, "leases per sandbox", "under one turn per sandbox no turn has to share one"),
+    "lease_signature_pct": Threshold(
+        2,
+        "% of sandboxes × cap × turns per client",
+        "a lease cap ends a rung with exactly that many successes; a client between two turns may lend its lease",
+    ),
+    "lag_bound_x": Threshold(
+        4, "× the lag at c=1", "a p99 in the histogram's lowest buckets moves by up to a factor of two by itself"
+    ),
+    "generator_cpu_bound_pct": Threshold(
+        80,
+        "% of one core",
+        "the generator is one event loop; nearer to a whole core its own queue enters every latency",
+    ),
+    "generator_held": Threshold(
+        0.5, "of c turns in flight", "published rungs held 0.8 to 1; under one half the rung was another, smaller one"
+    ),
+    "leak_per_1000_turns": Threshold(
+        500, "store connections", "the known leak was 2,000; pools that fill up open at most one for each client"
+    ),
+}
+
+
+def threshold(name: str) -> float:
+    """The number called ``name`` in ``THRESHOLDS``."""
+    return THRESHOLDS[name].value
+
+
+SEARCH: Mapping[str, Threshold] = {
+    "misses": Threshold(2, "levels in a row", "end a climb; one alone may be an accident"),
+    "repeats": Threshold(3, "times", "c=1 and both ends of the bracket are measured: a median of three outvotes one"),
+    "bracket_x": Threshold(1.25, "× its lower end", "is a bracket narrow enough: nearer than that, noise decides"),
+    "top_c": Threshold(256, "clients", "end an automatic ladder, unless caps or the generator end it before"),
+    "usl_levels": Threshold(
+        5, "levels", "are needed for a fit: on fewer, three coefficients do not say how sure they are"
+    ),
+}
+"""How a knee is searched for, where the ladder is not given."""
+
+MISSES, REPEATS, TOP_C, USL_LEVELS = (int(SEARCH[name].value) for name in ("misses", "repeats", "top_c", "usl_levels"))
+BRACKET_X = SEARCH["bracket_x"].value
+
+
+@dataclass(frozen=True)
+class Basis:
+    """A row that was recorded as a whole, by one workload: it is taken whole, never blended with another.
+
+    ``duty`` is the band of the share of a turn's wall time in which its sandbox is busy; ``sessions`` is how many
+    sessions then share one sandbox.
+    """
+
+    duty: tuple[float, float]
+    sessions: tuple[float, float]
+    workload: str
+
+
+BASES: Mapping[str, Basis] = {
+    "e6-ocp": Basis((0.061, 0.079), (12.6, 16.5), "code review on OpenShift"),
+    "e6-kind": Basis((0.042, 0.051), (19.7, 24.0), "code review on kind"),
+    "e7": Basis((0.021, 0.035), (28.6, 47.6), "converge over mixed refs"),
+}
+DEFAULT_BASIS = "e6-ocp"
+
+
+def sandbox_floor(workers: int, turns_per_worker: int, duty_high: float) -> int:
+    """How many sandboxes realism needs, so that all turns at once find theirs free: ceil(W × S × duty), at least 1."""
+    return max(1, math.ceil(round(workers * turns_per_worker * duty_high, 9)))
+
+
+@dataclass(frozen=True)
+class Arm:
+    """What one arm asks, and what its number is."""
+
+    name: str
+    asks: str
+    number_is: str
+
+
+ABOUT: Mapping[str, Arm] = {
+    REALISM: Arm(
+        REALISM,
+        "Does the density survive a real, calibrated tool cost?",
+        "the density that can be deployed, shaped by the sandboxes",
+    ),
+    CAPACITY: Arm(
+        CAPACITY,
+        "How many concurrent turns do supervisor and workers push, with the sandboxes held out of the way?",
+        "an upper bound on the supervisor and worker tier, never a density that can be deployed",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """What a claim sentence is made of; None was not measured."""
+
+    measured: str
+    floor: int
+    saturated: bool
+    throughput_tps: float
+    workers: int | None
+    turns_per_worker: int | None
+    pool: int | None
+    basis: str | None
+    duty: float | None
+    worker_cpu_ms_per_turn: float | None
+    worker_cpu_ms_marginal: float | None
+
+
+def claim(arm: str, of: Claimed) -> str:
+    """The one sentence that a ladder of this arm may be quoted by."""
+    least = "" if of.saturated else "at least "
+    tier = f"{_number(of.workers)} workers of {_number(of.turns_per_worker)} turns"
+    carried = f"{least}{of.floor} concurrent turns ({of.throughput_tps:.1f} turns/s)"
+    if arm == CAPACITY:
+        marginal = "" if of.worker_cpu_ms_marginal is None else f" ({of.worker_cpu_ms_marginal:.1f} ms marginal)"
+        return (
+            f"Capacity arm on {of.measured}: {tier} pushed {carried} at "
+            f"{_number(of.worker_cpu_ms_per_turn, '.1f')} ms of worker CPU per turn{marginal}; "
+            f"this is {ABOUT[arm].number_is}."
+        )
+    return (
+        f"Realism arm on {of.measured}: {tier} and {_number(of.pool)} sandboxes carried {carried} at a measured "
+        f"duty of {_number(of.duty, '.4f')} ({of.basis or 'basis not recorded'}); this is {ABOUT[arm].number_is}."
+    )
+
+
+def _number(value: float | None, form: str = "g") -> str:
+    return "an unknown number of" if value is None and form == "g" else "?" if value is None else f"{value:{form}}"

@@ -1,0 +1,135 @@
+"""Cumulative CPU seconds: of processes on this machine, of the machine, and of what a command outside tells.
+
+A reading is None with a reason when there is none; nothing here raises for a process that is gone or a command that
+fails.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from harness.e8.metrics import PLAIN_DECIMAL, Measured
+from harness.errors import SettingsError
+from harness.processes import Identity, alive
+
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+BUSY_FIELDS = (0, 1, 2, 5, 6, 7)  # user nice system irq softirq steal; guest time stands in user already
+HOOK_LIMIT_S = 15.0
+MAX_HOOK_BYTES = 64 << 10
+UTIME, STIME, CSTIME = 11, 12, 14  # places after the name in /proc/PID/stat
+
+
+def processes_cpu_s(processes: Iterable[Identity], what: str, *, with_children: bool = False) -> Measured:
+    """User and system time of the processes; ``with_children`` also of their ended and of their living descendants.
+
+    Unknown as soon as one of them is gone: what it had spent went with it.
+    """
+    total = 0
+    wanted = list(processes)
+    if not wanted:
+        return Measured(None, f"no process of {what} is known")
+    for process in wanted:
+        ticks = _ticks(process.pid, with_children) if alive(process) else None
+        if ticks is None:
+            return Measured(None, f"a process of {what} is gone (pid {process.pid})")
+        total += ticks
+    return Measured(total / TICKS_PER_S)
+
+
+def _ticks(pid: int, with_children: bool) -> int | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    fields = text[text.rindex(")") + 2 :].split()  # the name in parentheses may hold spaces
+    own = sum(map(int, fields[UTIME : CSTIME + 1 if with_children else STIME + 1]))
+    return own + sum(_ticks(child, True) or 0 for child in _children(pid)) if with_children else own
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    try:
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            found += map(int, (thread / "children").read_text().split())
+    except OSError:
+        return found
+    return found
+
+
+def host_cpu_s() -> Measured:
+    """CPU seconds this machine was busy since it began: neither idle nor waiting for a disk."""
+    try:
+        fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+        return Measured(sum(int(fields[place]) for place in BUSY_FIELDS) / TICKS_PER_S)
+    except (OSError, ValueError, IndexError):
+        return Measured(None, "this machine's /proc/stat cannot be read")
+
+
+def descriptors(processes: Iterable[Identity]) -> int | None:
+    """Open file descriptors of the processes; None when one of them cannot be looked at."""
+    total = 0
+    for process in processes:
+        try:
+            total += sum(1 for _ in Path(f"/proc/{process.pid}/fd").iterdir()) if alive(process) else _gone(process)
+        except OSError:
+            return None
+    return total
+
+
+def rss_bytes(processes: Iterable[Identity]) -> int | None:
+    """Resident memory of the processes; None when one of them cannot be looked at."""
+    total = 0
+    for process in processes:
+        try:
+            pages = Path(f"/proc/{process.pid}/statm").read_text().split()[1] if alive(process) else _gone(process)
+        except OSError:
+            return None
+        total += int(pages) * os.sysconf("SC_PAGE_SIZE")
+    return total
+
+
+def _gone(process: Identity) -> int:
+    raise ProcessLookupError(process.pid)
+
+
+class Hook:
+    """A command of the user's that prints bare numbers. It is run without a shell and its words are parsed, never
+    evaluated: what needs a pipe stands in a script, or in ``sh -c '…'``.
+    """
+
+    def __init__(self, key: str, command: str) -> None:
+        """Raises SettingsError when the command cannot be split into words."""
+        self.key = key
+        try:
+            self.words = shlex.split(command)
+        except ValueError as error:
+            raise SettingsError(f"{key}={command} is no command ({error})") from error
+        if not self.words:
+            raise SettingsError(f"{key}= is empty; leave it out instead")
+
+    def read(self, *, several: bool = False) -> Measured:
+        """The one number it printed, or with ``several`` the sum of its lines; unknown for anything else."""
+        try:
+            done = subprocess.run(
+                self.words, stdin=subprocess.DEVNULL, capture_output=True, timeout=HOOK_LIMIT_S, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return Measured(None, f"{self.key} gave nothing in {HOOK_LIMIT_S:g} s")
+        except OSError as error:
+            return Measured(None, f"{self.key} cannot be run: {error.strerror} ({self.words[0]})")
+        if done.returncode:
+            return Measured(None, f"{self.key} ended with {done.returncode}: {_first_line(done.stderr)}")
+        lines = done.stdout[:MAX_HOOK_BYTES].decode("utf-8", "replace").split()
+        if not lines or not all(PLAIN_DECIMAL.fullmatch(line) for line in lines) or (len(lines) > 1 and not several):
+            wanted = "bare numbers, one a line" if several else "one bare number"
+            return Measured(None, f"{self.key} must print {wanted}; it printed {_first_line(done.stdout)!r}")
+        return Measured(sum(map(float, lines)))
+
+
+def _first_line(output: bytes) -> str:
+    lines = output.decode("utf-8", "replace").strip().splitlines()
+    return lines[0][:80] if lines else ""

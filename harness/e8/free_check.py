@@ -1,0 +1,108 @@
+"""The check that costs no run: the sandboxes' CPU time of a realism ladder beside what its duty predicted.
+
+c clients whose turns keep a sandbox busy for a share ``duty`` of the time keep c × duty sandboxes busy. That is set
+beside the CPU time that was measured, rung by rung, with the share of the target's cores that it took and the memory of
+the worst worker.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from harness.e8.arms import REALISM
+from harness.e8.record import Ladder, Rung
+from harness.errors import EvidenceError
+
+
+@dataclass(frozen=True)
+class Row:
+    """One rung. Shares are of all sandboxes, in %; ``held`` is predicted from the turns really in flight."""
+
+    name: str
+    c: int
+    cpu_s: float | None
+    wall_s: float | None
+    cores_used: float | None
+    measured_pct: float | None
+    predicted_pct: float | None
+    held_pct: float | None
+    worst_rss_bytes: int | None
+
+
+@dataclass(frozen=True)
+class FreeCheck:
+    """All rungs of one realism ladder; ``duty`` is what was measured before it, or what the caller gave."""
+
+    measured: str
+    pool: int
+    cores: int | None
+    duty: float | None
+    rows: tuple[Row, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it."""
+        known = {"schema": 1, "arm": REALISM, "measured": self.measured, "pool": self.pool, "cores": self.cores}
+        return known | {"duty": self.duty, "rungs": [vars(row) for row in self.rows]}
+
+    def lines(self) -> list[str]:
+        """For people."""
+        duty = "not recorded" if self.duty is None else f"{self.duty:.4f}"
+        return [
+            f"realism arm on {self.measured}: sandbox CPU beside c × duty; duty {duty}, {self.pool} sandboxes, "
+            f"{_said(self.cores, 'g')} cores",
+            *map(self._line, self.rows),
+        ]
+
+    def _line(self, row: Row) -> str:
+        return (
+            f"{row.name:>6}  {_said(row.cpu_s, '.2f')} s in {_said(row.wall_s, '.2f')} s = "
+            f"{_said(row.cores_used, '.2f')} of {_said(self.cores, 'g')} cores, "
+            f"{_said(row.measured_pct, '.1f')} % of {self.pool} sandboxes; "
+            f"predicted {_said(row.predicted_pct, '.1f')} %"
+            + (f" ({row.held_pct:.1f} % by the turns in flight)" if row.held_pct is not None else "")
+            + (f"; worst worker {row.worst_rss_bytes / 1e6:.1f} MB" if row.worst_rss_bytes is not None else "")
+        )
+
+
+def free_check(ladder: Ladder, *, duty: float | None = None) -> FreeCheck:
+    """The check of a ladder; ``duty`` goes for one that recorded none. Raises EvidenceError where there is nothing."""
+    if ladder.arm != REALISM:
+        raise EvidenceError(
+            f"the free check is of a realism ladder, and this is one of the {ladder.arm or 'unknown'} arm"
+        )
+    if ladder.pool is None:
+        raise EvidenceError("the ladder does not say how many sandboxes there were, so nothing can be predicted")
+    known = ladder.duty if ladder.duty is not None else duty
+    rows = tuple(_row(ladder.settle(rung), ladder.pool, known) for rung in ladder.rungs)
+    if all(row.cpu_s is None for row in rows):
+        raise EvidenceError(
+            "no rung recorded the sandboxes' CPU time; e8.sandbox_cpu_cmd= names a command that tells it"
+        )
+    return FreeCheck(
+        ladder.measured or ladder.source_title or "an unnamed target", ladder.pool, ladder.cores, known, rows
+    )
+
+
+def _row(rung: Rung, pool: int, duty: float | None) -> Row:
+    wall_s, cpu_s = rung.wall_s, rung.sandbox_cpu_s
+    sizes = [worker.rss_bytes for worker in rung.workers if worker.rss_bytes is not None]
+    return Row(
+        name=rung.name,
+        c=rung.c,
+        cpu_s=cpu_s,
+        wall_s=None if wall_s is None else round(wall_s, 3),
+        cores_used=round(cpu_s / wall_s, 3) if cpu_s is not None and wall_s else None,
+        measured_pct=None if rung.sandbox_util_pct is None else round(rung.sandbox_util_pct, 1),
+        predicted_pct=_predicted(rung.c, pool, duty),
+        held_pct=_predicted(rung.achieved_c, pool, duty),
+        worst_rss_bytes=max(sizes, default=None),
+    )
+
+
+def _predicted(turns: float | None, pool: int, duty: float | None) -> float | None:
+    return None if turns is None or duty is None else round(100 * turns * duty / pool, 1)
+
+
+def _said(value: float | None, form: str) -> str:
+    return "?" if value is None else f"{value:{form}}"

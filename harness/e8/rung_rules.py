@@ -1,0 +1,132 @@
+"""Rules about one rung, and about all rungs together. See harness.e8.refusals."""
+
+from __future__ import annotations
+
+from harness.e8.arms import CAPACITY, threshold
+from harness.e8.record import Ladder, Rung
+from harness.e8.rules import Said
+
+# --- a rung
+
+
+def sandbox_unmeasured(ladder: Ladder, rung: Rung) -> Said:
+    """Capacity: that the sandboxes were out of the way is measured, at every rung."""
+    if ladder.arm != CAPACITY or ladder.settle(rung).sandbox_util_pct is not None:
+        return None
+    why = rung.why_unknown.get("sandbox_util_pct") or rung.why_unknown.get("sandbox_cpu_s")
+    return (
+        f"sandbox utilisation is UNMEASURED at {rung.name}{f' ({why})' if why else ''}, and the capacity arm rests on "
+        "it; e8.sandbox_cpu_cmd= names a command that prints it"
+    )
+
+
+def sandbox_over_ceiling(ladder: Ladder, rung: Rung) -> Said:
+    """Capacity: above the ceiling the number is partly the sandboxes'."""
+    used, ceiling = ladder.settle(rung).sandbox_util_pct, threshold("sandbox_ceiling_pct")
+    # as it is printed: 25.0 is within, 25.1 is not
+    if ladder.arm == CAPACITY and used is not None and round(used, 1) > ceiling:
+        return (
+            f"sandbox utilisation is {used:.1f}% at {rung.name}, which exceeds the {ceiling:g}% ceiling of the "
+            "capacity arm: add sandboxes"
+        )
+    return None
+
+
+def generator_bound(ladder: Ladder, rung: Rung) -> Said:
+    """What the generator could not send or keep in flight says nothing of the target."""
+    if not rung.rate or rung.rate < threshold("success_floor"):
+        return None  # refusals come back at once, and keep any generator busy
+    # what it waited for a core counts too: beside a busy tier it may be bound without having had the whole of one
+    wanted_s = None if rung.generator_cpu_s is None else rung.generator_cpu_s + (rung.generator_wait_s or 0)
+    busy, most = rung.made_util_pct(wanted_s, 1), threshold("generator_cpu_bound_pct")
+    if busy is not None and busy >= most:
+        return (
+            f"the generator used or waited for {busy:.0f}% of its one core at {rung.name} ({most:g}% is its limit): "
+            "the rung measured the client; generate from a larger machine, or end the ladder lower"
+        )
+    held, least = rung.achieved_c, threshold("generator_held") * rung.c
+    if held is not None and held < least:
+        return (
+            f"the generator had {held:.1f} turns in flight at {rung.name}, under {least:g}: the rung measured the "
+            "client; send more turns per rung"
+        )
+    return None
+
+
+def worker_frozen(ladder: Ladder, rung: Rung) -> Said:
+    """A worker that stands still keeps its slots and reads healthy, and every turn that it is given is lost."""
+    moved = any(worker.cpu_s for worker in rung.workers)
+    for number, worker in enumerate(rung.workers, start=1):
+        if moved and worker.in_flight_end and worker.cpu_s is not None and round(worker.cpu_s, 2) == 0:
+            name = f"worker {number}" + (f" (pid {worker.pid})" if worker.pid else "")
+            return (
+                f"{name} was frozen at {rung.name}: it held {worker.in_flight_end} turns to the end and used no CPU "
+                "while others did; see why it stands still"
+            )
+    return None
+
+
+def store_leak(ladder: Ladder, rung: Rung) -> Said:
+    """Connections that grow with the turns end the run at some later time, and slow it until then."""
+    grown, turns = rung.store_connections_delta, rung.attempts
+    if not grown or not turns:
+        return None
+    per_1000 = 1000 * grown / turns
+    if per_1000 >= threshold("leak_per_1000_turns") and grown > rung.c:
+        return (
+            f"{grown} store connections were left open by {turns} turns at {rung.name} ({per_1000:.0f} per 1,000 "
+            "turns): they leak; the ladder would measure how many the store bears"
+        )
+    return None
+
+
+def unmeasured_turns(ladder: Ladder, rung: Rung) -> Said:
+    """A rung without latency or throughput can be neither healthy nor a miss."""
+    if not rung.rate or rung.rate < threshold("success_floor"):
+        return None
+    for what, value in (("p95", rung.p95_ms), ("throughput", rung.made_throughput_tps)):
+        if value is None:
+            return f"{rung.name} has no {what}, so nobody can say whether it is healthy; measure it again"
+    return None
+
+
+# --- the whole ladder
+
+
+def rungs_missing(ladder: Ladder) -> Said:
+    """A rung that was planned and is not there was not measured, whatever the others say."""
+    if not ladder.rungs:
+        return "no rung was measured, so there is nothing to read"
+    absent = [name for name in ladder.planned or () if name not in {rung.name for rung in ladder.rungs}]
+    if absent:
+        return f"not all of the planned ladder was measured ({', '.join(absent)}); go on with it"
+    return None
+
+
+def success_under_floor(ladder: Ladder) -> Said:
+    """Nothing is left of a ladder whose every rung is cut off; nor of one that is cut off at c=1."""
+    floor = threshold("success_floor")
+    rungs = [rung for rung in ladder.rungs if rung.attempts or rung.success_rate is not None]
+    if rungs and all((rung.rate or 0) < floor for rung in rungs):
+        return f"every rung fell below the {floor:g} success-rate floor: there is no ladder left to read"
+    first = [rung.rate or 0 for rung in rungs if rung.c == 1]
+    if first and max(first) < floor:
+        return (
+            f"c=1 succeeded in {max(first):.2f} of its turns, below the {floor:g} floor: no rung can be held against it"
+        )
+    return None
+
+
+def system_changed(ladder: Ladder) -> Said:
+    """All rungs must be of one system under test."""
+    seen: dict[str, tuple[str, str]] = {}
+    for rung in ladder.rungs:
+        for when, system in ((rung.name, rung.system), (f"the end of {rung.name}", rung.system_end)):
+            for name, says in (system or {}).items():
+                first, place = seen.setdefault(name, (says, when))
+                if says != first:
+                    return (
+                        f"the system under test changed: {name} was {first} at {place} and {says} at {when}; rungs of "
+                        "two systems are no ladder"
+                    )
+    return None

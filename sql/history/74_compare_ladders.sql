@@ -1,0 +1,76 @@
+-- query: compare-ladders
+-- asks: How does a ladder stand beside another, rung by rung, and are the two alike enough to be compared?
+-- params: run base
+-- unlike names what makes the two incomparable. Latency is never compared across arms: where the arms differ, or one is
+-- not recorded, every latency and every ratio is NULL, and density is all that can be set side by side.
+WITH every_ladder AS (
+    SELECT * FROM ladders
+    UNION ALL BY NAME
+    SELECT * FROM published_ladders
+),
+every_rung AS (
+    SELECT * FROM rungs
+    UNION ALL BY NAME
+    SELECT * FROM published_rungs
+),
+pair AS (
+    SELECT
+        coalesce(a.arm = b.arm, false) AS one_arm,
+        nullif(
+            concat_ws(
+                '; ',
+                CASE
+                    WHEN a.arm IS DISTINCT FROM b.arm OR a.arm IS NULL
+                        THEN 'arm: ' || coalesce(a.arm, 'not recorded') || ' and ' || coalesce(b.arm, 'not recorded')
+                        || ', so that latency is not compared'
+                END,
+                CASE WHEN a.measured IS DISTINCT FROM b.measured OR a.measured IS NULL THEN 'target' END,
+                CASE WHEN a.workers IS DISTINCT FROM b.workers THEN 'workers' END,
+                CASE WHEN a.turns_per_worker IS DISTINCT FROM b.turns_per_worker THEN 'turns per worker' END,
+                CASE WHEN a.pool IS DISTINCT FROM b.pool OR a.cap IS DISTINCT FROM b.cap THEN 'sandboxes or leases' END,
+                CASE WHEN a.cores IS DISTINCT FROM b.cores THEN 'cores' END,
+                CASE
+                    WHEN (a.ttft_ms, a.token_delay_ms, a.output_tokens, a.tool_call_rate)
+                        IS DISTINCT FROM (b.ttft_ms, b.token_delay_ms, b.output_tokens, b.tool_call_rate)
+                        OR a.ttft_ms IS NULL
+                        THEN 'stub profile'
+                END,
+                CASE WHEN a.basis IS DISTINCT FROM b.basis THEN 'duty basis' END
+            ),
+            ''
+        ) AS unlike
+    FROM every_ladder AS a
+    JOIN every_ladder AS b ON a.run = $run AND b.run = $base
+),
+levels AS (
+    SELECT
+        run,
+        c,
+        median(success_rate) AS success_rate,
+        median(throughput_tps) AS turns_per_s,
+        median(p50_ms) AS p50_ms,
+        median(p95_ms) AS p95_ms,
+        median(worker_cpu_ms_per_turn) AS worker_ms_per_turn
+    FROM every_rung
+    WHERE run IN ($run, $base)
+    GROUP BY run, c
+)
+SELECT
+    c,
+    round(mine.success_rate, 4) AS success_rate,
+    round(base.success_rate, 4) AS base_success_rate,
+    round(mine.turns_per_s, 3) AS turns_per_s,
+    round(base.turns_per_s, 3) AS base_turns_per_s,
+    CASE WHEN one_arm THEN round(mine.turns_per_s / nullif(base.turns_per_s, 0), 3) END AS turns_ratio,
+    CASE WHEN one_arm THEN mine.p50_ms END AS p50_ms,
+    CASE WHEN one_arm THEN base.p50_ms END AS base_p50_ms,
+    CASE WHEN one_arm THEN mine.p95_ms END AS p95_ms,
+    CASE WHEN one_arm THEN base.p95_ms END AS base_p95_ms,
+    CASE WHEN one_arm THEN round(mine.p95_ms / nullif(base.p95_ms, 0), 3) END AS p95_ratio,
+    round(mine.worker_ms_per_turn, 1) AS worker_ms_per_turn,
+    round(base.worker_ms_per_turn, 1) AS base_worker_ms_per_turn,
+    unlike
+FROM (SELECT * FROM levels WHERE run = $run) AS mine
+FULL JOIN (SELECT * FROM levels WHERE run = $base) AS base USING (c)
+CROSS JOIN pair
+ORDER BY c

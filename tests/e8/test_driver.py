@@ -1,0 +1,246 @@
+"""A rung from warm-up to record: against a stand-in that misbehaves, and against the embedded tier itself."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.e8 import driver
+from harness.e8.arms import CAPACITY, NO_BASIS
+from harness.e8.client import Turn, read_turns
+from harness.e8.compose import RungPlan, failures
+from harness.e8.driver import measure_rest_pct, run_rung, rung_deadline_s
+from harness.e8.reading import parse_rung
+from harness.e8.target import Target, embedded, facts, somebodys
+from harness.e8.tier.handle import start
+from harness.e8.tier.settings import Profile, TierSettings
+from harness.errors import LoadError
+from harness.files import read_json
+from tests.e8.standin import GOOD, StandIn, metrics_document, standing
+
+PLAN = RungPlan(
+    c=2,
+    arm=CAPACITY,
+    duty_basis=NO_BASIS,
+    turns_per_client=10,
+    turn_timeout_s=5,
+    deadline_s=20,
+    settle_s=0.05,
+)
+
+
+@pytest.fixture
+def stand_in() -> Iterator[StandIn]:
+    with standing() as state:
+        state.delay_s = 0.06
+        yield state
+
+
+def target_of(stand_in: StandIn, **hooks: str) -> Target:
+    given = {"sandbox_cpu": "", "host_cpu": "", "exec_count": ""} | hooks
+    return somebodys(stand_in.url, stand_in.url, stand_in.url, **given)
+
+
+def test_a_rung_leaves_turns_metrics_and_last_its_record(stand_in: StandIn, tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    rung = run_rung(target_of(stand_in), PLAN, tmp_path, mark="m", progress=lambda *counts: told.append(counts))
+    assert (rung.name, rung.ended, rung.attempts, rung.ok, rung.rate) == ("c2", "all turns", 20, 20, 1.0)
+    assert len(stand_in.turns) == 22, "the warm-up's turns are sent and do not count"
+    assert rung.wall_ms is not None
+    assert rung.p50_ms is not None
+    assert 60 <= rung.p50_ms < 400
+    assert rung.achieved_c == pytest.approx(2, abs=0.5)
+    assert rung.throughput_tps == pytest.approx(20_000 / rung.wall_ms, abs=0.01)
+    assert len(read_turns(tmp_path / "c2.turns.jsonl")) == 20
+    polled = [json.loads(line) for line in (tmp_path / "c2.metrics.jsonl").read_text().splitlines()]
+    assert polled[0]["metrics"]["sandbox_pool_size"] == 2
+    assert told
+    assert parse_rung(read_json(tmp_path / "c2.json")) == rung
+
+
+def test_what_a_target_does_not_tell_is_unknown_with_the_reason(stand_in: StandIn, tmp_path: Path) -> None:
+    rung = run_rung(target_of(stand_in), PLAN, tmp_path, mark="m")
+    for name in ("sandbox_cpu_s", "host_cpu_s", "stub_cpu_s", "execs", "store_connections", "file_op_p95_ms"):
+        assert getattr(rung, name) is None
+        assert rung.why_unknown[name]
+    assert rung.why_unknown["sandbox_cpu_s"] == "e8.sandbox_cpu_cmd is not set"
+    assert "shorter than their reporting period" in rung.why_unknown["worker_cpu_s"]
+    assert rung.worker_cpu_ms_per_turn is None
+    assert rung.sandbox_util_pct is None
+
+
+def test_hooks_tell_cpu_seconds_and_execs(stand_in: StandIn, tmp_path: Path) -> None:
+    counter = tmp_path / "counter"
+    counter.write_text("0")
+    script = tmp_path / "add.sh"
+    script.write_text(f"n=$(cat {counter}); echo $n; echo $((n + $1)) > {counter}\n")
+    target = target_of(stand_in, sandbox_cpu=f"sh {script} 1", host_cpu="echo 41.5", exec_count="echo 7")
+    rung = run_rung(target, PLAN, tmp_path, mark="m")
+    assert rung.sandbox_cpu_s == 1
+    assert rung.wall_s is not None
+    assert rung.sandbox_util_pct == pytest.approx(100 / (rung.wall_s * 2), abs=0.1)
+    assert rung.host_cpu_s == 0
+    assert rung.execs == 0
+
+
+def test_a_worker_that_was_replaced_makes_its_cpu_time_unknown(stand_in: StandIn, tmp_path: Path) -> None:
+    def metrics() -> dict[str, Any]:
+        document = metrics_document()
+        if len(stand_in.turns) > 10:
+            document["workers"][1] |= {"pid": 999, "cpu_seconds": "NaN"}
+        return document
+
+    stand_in.metrics = metrics
+    rung = run_rung(target_of(stand_in), PLAN, tmp_path, mark="m")
+    assert rung.worker_cpu_s is None
+    assert "workers changed during the rung" in rung.why_unknown["worker_cpu_s"]
+    assert rung.system != rung.system_end
+    assert [worker.pid for worker in rung.workers] == [100, 999]
+
+
+def test_the_worst_of_a_rung_is_recorded_even_when_it_is_over_at_the_end(stand_in: StandIn, tmp_path: Path) -> None:
+    def metrics() -> dict[str, Any]:
+        busy = stand_in.in_flight > 0
+        document = metrics_document(lease_saturation=3.5 if busy else 0)
+        document["workers"][1]["loop_lag_p99_ms"] = 40.0 if busy else 1.0
+        return document
+
+    stand_in.metrics = metrics
+    rung = run_rung(target_of(stand_in), PLAN, tmp_path, mark="m")
+    assert rung.lease_saturation == 3.5
+    assert rung.lag_p99_worst_ms == 40.0
+    assert rung.workers[1].lag_p99_ms == 40.0
+
+
+def test_a_target_that_tells_nothing_is_measured_by_its_clients_alone(stand_in: StandIn, tmp_path: Path) -> None:
+    stand_in.metrics = lambda: b"nothing"
+    rung = run_rung(target_of(stand_in), PLAN, tmp_path, mark="m")
+    assert rung.ok == 20
+    assert rung.workers == ()
+    assert rung.pool is None
+    assert rung.lease_saturation is None
+    assert rung.why_unknown["lease_saturation"] == "no poll of /metrics was answered during the rung"
+
+
+def test_refusals_are_counted_by_kind(stand_in: StandIn, tmp_path: Path) -> None:
+    answers = [(429, {"error": "overloaded"}), (503, {"error": "x"}), (200, {"stopReason": "error"}), (500, {})]
+    stand_in.reply = lambda number: answers[number % 5] if number % 5 < 4 else (200, GOOD)
+    rung = run_rung(target_of(stand_in), dataclasses.replace(PLAN, warmup_turns=0), tmp_path, mark="m")
+    assert (rung.attempts, rung.ok) == (20, 4)
+    assert (rung.refused_429, rung.refused_503, rung.errors_in_200, rung.failed_otherwise) == (4, 4, 4, 4)
+    assert rung.rate == 0.2
+
+
+def test_every_failure_is_of_exactly_one_kind() -> None:
+    turns = [
+        Turn(1, 0, 1, "200", "stop"),
+        Turn(1, 0, 1, "200", "error"),
+        Turn(1, 0, 1, "429", None),
+        Turn(1, 0, 1, "503", None),
+        Turn(1, 0, 1, "000", None, "no answer in 5 s", cut="turn"),
+        Turn(1, 0, 1, "000", None, "cut by the rung's deadline", cut="rung"),
+        Turn(1, 0, 1, "000", None, "connection refused"),
+        Turn(1, 0, 1, "404", None),
+    ]
+    found = failures(turns)
+    assert sum(found.values()) == 7
+    assert (found["timed_out"], found["failed_otherwise"], found["errors_in_200"]) == (2, 2, 1)
+
+
+def test_a_rung_without_a_success_has_no_percentile(stand_in: StandIn, tmp_path: Path) -> None:
+    stand_in.reply = lambda number: (500, {"error": "broken"})
+    rung = run_rung(target_of(stand_in), PLAN, tmp_path, mark="m")
+    assert (rung.ok, rung.throughput_tps, rung.p50_ms, rung.p95_ms) == (0, 0.0, None, None)
+    assert rung.why_unknown["p95_ms"] == "no turn succeeded"
+
+
+def test_a_rung_cut_by_its_deadline_says_so(stand_in: StandIn, tmp_path: Path) -> None:
+    stand_in.delay_s = 0.4
+    rung = run_rung(target_of(stand_in), dataclasses.replace(PLAN, deadline_s=1), tmp_path, mark="m")
+    assert rung.ended == "rung deadline"
+    assert rung.timed_out == 2
+    assert rung.attempts is not None
+    assert rung.attempts < 20
+
+
+def test_a_lost_generator_leaves_no_record(stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "c2.json").write_text("{}")
+
+    def killed(self: Any) -> None:
+        self._process.kill()
+
+    monkeypatch.setattr(driver.GeneratorProcess, "go", killed)
+    with pytest.raises(LoadError, match="the generator ended before its load was done"):
+        run_rung(target_of(stand_in), PLAN, tmp_path, mark="m")
+    assert not (tmp_path / "c2.json").exists()
+
+
+def test_a_machine_that_cannot_carry_the_generator_leaves_no_record(
+    stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = driver.GeneratorProcess.wait_done
+
+    def short_of_ports(self: Any, limit_s: float) -> dict[str, Any] | None:
+        """Stands in for a machine without free ports, which no test may make of this one."""
+        done = real(self, limit_s)
+        return done and done | {"local_errors": 3}
+
+    monkeypatch.setattr(driver.GeneratorProcess, "wait_done", short_of_ports)
+    with pytest.raises(LoadError, match="ran out of ports or descriptors for 3 turns"):
+        run_rung(target_of(stand_in), PLAN, tmp_path, mark="m")
+    assert not (tmp_path / "c2.json").exists()
+
+
+def test_the_facts_of_a_target_stand_as_it_told_them(stand_in: StandIn) -> None:
+    stand_in.metrics = lambda: metrics_document(sandbox_pool_size="NaN", env={"KAGENTI_SANDBOX_CAP": "many"})
+    target = target_of(stand_in)
+    found = facts(target, driver.read_metrics(target.admin), {"ttftMs": "300"})
+    assert found["cap"] == "many"
+    assert found["pool"] is None
+    assert found["profile"] == {"ttftMs": "300"}
+    assert found["measured"] == stand_in.url
+    assert target.placement == "on-box"
+
+
+def test_the_host_of_somebodys_target_is_not_this_machine(stand_in: StandIn) -> None:
+    rest = measure_rest_pct(target_of(stand_in), wait_s=0.05)
+    assert rest.value is None
+    assert rest.reason == "e8.host_cpu_cmd is not set"
+
+
+def test_a_rungs_deadline_follows_from_what_its_turns_took_alone() -> None:
+    assert rung_deadline_s(30, 1537, 60) == pytest.approx(368.88)
+    assert rung_deadline_s(30, 100, 60) == 60
+    assert rung_deadline_s(30, None, 60) == 14_400
+
+
+@pytest.mark.fleet
+def test_a_rung_on_the_embedded_tier_knows_everything(tmp_path: Path) -> None:
+    settings = TierSettings(
+        workers=2, turns_per_worker=8, sandboxes=2, cap=16, profile=Profile(10, 1, 16, 0.5), tool_command="true"
+    )
+    tier = start(settings, state=tmp_path / "tier.json", mark="test-driver")
+    try:
+        target = embedded(tier)
+        rest = measure_rest_pct(target, wait_s=0.5)
+        plan = dataclasses.replace(PLAN, c=4, turns_per_client=20, settle_s=1.2)
+        rung = run_rung(target, plan, tmp_path / "rungs", mark="test-driver")
+    finally:
+        tier.stop()
+    assert rest.value is not None
+    assert rung.why_unknown == {}
+    assert (rung.attempts, rung.ok, rung.pool, rung.execs) == (80, 80, 2, 80)
+    assert rung.execs_per_turn == {"1": 80}
+    assert rung.system == rung.system_end
+    assert rung.worker_cpu_s is not None
+    assert sum(worker.cpu_s or 0 for worker in rung.workers) == pytest.approx(rung.worker_cpu_s, abs=0.25)
+    parts = ("worker_cpu_s", "supervisor_cpu_s", "sandbox_cpu_s", "stub_cpu_s", "relay_cpu_s", "store_cpu_s")
+    spent = sum(getattr(rung, part) for part in parts)
+    assert rung.host_cpu_s is not None
+    assert 0 < spent <= rung.host_cpu_s + 0.1
+    assert [worker.in_flight_end for worker in rung.workers] == [0, 0]

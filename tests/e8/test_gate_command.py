@@ -1,0 +1,250 @@
+"""Ladders through the commands: adopted, graded, stored, listed, asked about; whatever is damaged never passes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import cli
+from harness.errors import EvidenceError
+from harness.files import write_json
+from harness.runs import RunFolder
+from harness.store.ingest import build_tables
+from harness.store.kinds import tables_of
+
+CASES = Path(__file__).parent.parent / "cases" / "e8"
+PUBLISHED = Path(__file__).parents[2] / "runs" / "published"
+
+Say = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def say(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Say:
+    """``harness`` in this process, over the runs folder ``tmp_path/runs``: exit code, stdout, stderr."""
+    monkeypatch.setenv("HARNESS_RUNS", str(tmp_path / "runs"))
+
+    def run(*words: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = cli.main([str(word) for word in words])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def own_evidence(case: str, folder: Path, run: str) -> Path:
+    """The evidence of a ladder that a harness measured: what it is, its ladder, a rung of its own, list and mark."""
+    folder.mkdir(parents=True)
+    (folder / "rungs").mkdir()
+    shutil.copy(CASES / case / "ladder.json", folder)
+    (folder / "rungs" / "c1.json").write_text("{}\n")
+    write_json(folder / "run.json", {"schema": 1, "run": run, "kind": "e8", "settings": {}})
+    names = ["ladder.json", "run.json", "rungs/c1.json"]
+    sums = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
+    (folder / "SHA256SUMS").write_text("".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items())))
+    (folder / "SAVED").write_text("2026-11-30T12:00:00.000Z\n")
+    return folder
+
+
+def adopted(say: Say, path: Path, *words: str) -> dict[str, Any]:
+    code, output, error = say("adopt", path, *words, "--json")
+    assert (code, error) == (0, "")
+    document: dict[str, Any] = json.loads(output)
+    return document
+
+
+def test_one_command_grades_a_ladder_and_stores_it_like_a_soak(say: Say, tmp_path: Path) -> None:
+    run = adopted(say, CASES / "capacity-worker-cpu" / "ladder.json", "--format", "e8")["run"]
+    assert run.startswith("adopted-")
+    code, output, error = say("gate", run)
+    assert (code, error) == (0, "")
+    assert output == (CASES / "capacity-worker-cpu" / "expected.txt").read_text()
+    code, output, _ = say("gate", run, "--json")
+    document = json.loads(output)
+    assert code == 0
+    named = ("run", "kind", "arm", "verdict", "reason", "knee", "saturated", "bound", "runner_up", "rungs", "schema")
+    assert {*named, "gate_sha256"} <= set(document)
+    assert (document["kind"], document["arm"], document["verdict"], document["schema"]) == ("e8", "capacity", "PASS", 1)
+    assert document["knee"] == {"answer": "knee", "floor": 8, "lo": 8, "hi": 16}
+    assert [rung["state"] for rung in document["rungs"]] == ["healthy"] * 4 + ["miss"] * 2
+    assert {rung["arm"] for rung in document["rungs"]} == {"capacity"}
+    stored = sorted((tmp_path / "runs" / run / "verdicts").iterdir())
+    assert len(stored) == 2
+    kept = json.loads(stored[-1].read_text())
+    assert {name: kept[name] for name in document} == document
+    assert kept["verdict_line"] == kept["lines"][-1] and "seal" in kept
+
+
+@pytest.mark.parametrize(
+    ("case", "code", "word"),
+    [
+        ("realism-not-observed", 0, "PASS"),
+        ("knee-under-the-least", 1, "FAIL"),
+        ("capacity-over-the-ceiling", 2, "REFUSED"),
+        ("realism-duty-not-measured", 2, "UNPROVEN"),
+    ],
+)
+def test_the_exit_code_follows_the_verdict(say: Say, case: str, code: int, word: str) -> None:
+    run = adopted(say, CASES / case / "ladder.json", "--format", "e8")["run"]
+    found, output, error = say("gate", run)
+    assert found == code
+    assert output.splitlines()[-1].startswith(f"VERDICT {word} ")
+    assert ("REFUSED" in error) == (word == "REFUSED") and len(error.splitlines()) <= 1
+    assert any(line.startswith("RUNG  ") for line in output.splitlines()), "a refused ladder shows its numbers"
+    assert say("gate", run, "--json")[0] == code
+
+
+def test_an_array_of_records_is_kept_byte_for_byte(say: Say, tmp_path: Path) -> None:
+    given = tmp_path / "rungs.json"
+    given.write_bytes((CASES / "capacity-array" / "record.json").read_bytes() + b"\n\n")
+    made = adopted(say, given, "--format", "e8")
+    evidence = RunFolder(tmp_path / "runs" / made["run"]).evidence
+    assert (evidence / "record.json").read_bytes() == given.read_bytes()
+    assert json.loads((evidence / "adopted.json").read_text()) == {"schema": 1, "format": "e8"}
+    assert (made["files"], made["bytes"], made["format"], made["refused"]) == (1, given.stat().st_size, "e8", None)
+    again = adopted(say, given, "--format", "e8")
+    assert (again["run"], again["fresh"]) == (made["run"], False)
+
+
+def test_a_published_ladder_keeps_its_name_and_can_be_compared(say: Say) -> None:
+    for name in ("e8-capacity-w4", "e8-capacity-w8", "e8-realism"):
+        assert adopted(say, PUBLISHED / f"{name}.json", "--format", "e8")["run"] == name
+        assert say("gate", name)[0] == 2
+    code, output, _ = say("sql", "ladders", "--json")
+    found = {row["run"]: row for row in json.loads(output)}
+    assert code == 0
+    assert (found["e8-capacity-w8"]["knee_floor_c"], found["e8-capacity-w8"]["bound"]) == (32, "host-cpu")
+    assert json.loads(say("sql", "run-by-run", "--json")[1]) == []
+    alike = ["--param", "run=e8-capacity-w8", "--param", "base=e8-capacity-w4", "--json"]
+    rows = json.loads(say("sql", "compare-ladders", *alike)[1])
+    assert [row["c"] for row in rows] == [1, 2, 4, 8, 16, 32, 64, 128]
+    assert rows[0]["p95_ratio"] == pytest.approx(107 / 106, abs=1e-3)
+    assert rows[0]["unlike"] == "target; workers; stub profile"
+
+
+def test_latency_is_never_set_beside_that_of_the_other_arm(say: Say) -> None:
+    """Nor of a ladder whose arm nobody recorded. What is left are the rungs, without a ratio."""
+    for name in ("e8-capacity-w4", "e8-calibrated", "e8-realism"):
+        adopted(say, PUBLISHED / f"{name}.json", "--format", "e8")
+    for base in ("e8-capacity-w4", "e8-calibrated"):
+        words = ["--param", "run=e8-realism", "--param", f"base={base}", "--json"]
+        rows = json.loads(say("sql", "compare-ladders", *words)[1])
+        assert rows
+        for row in rows:
+            assert {row[name] for name in row if "p50" in name or "p95" in name or "ratio" in name} == {None}
+            assert "so that latency is not compared" in row["unlike"]
+
+
+def test_the_evidence_of_a_ladder_measured_here_is_adopted_as_a_folder(say: Say, tmp_path: Path) -> None:
+    evidence = own_evidence("realism-not-observed", tmp_path / "there" / "e8-1" / "evidence", "e8-1")
+    made = adopted(say, evidence.parent)
+    assert (made["run"], made["format"], made["files"], made["refused"]) == ("e8-1", "e8", 5, None)
+    assert say("gate", "e8-1")[0] == 0
+    copied = RunFolder(tmp_path / "runs" / "e8-1")
+    assert {path.name for path in copied.evidence.iterdir()} == {path.name for path in evidence.iterdir()}
+    assert adopted(say, copied.root)["fresh"] is False
+    listed = json.loads(say("runs", "--json")[1])["runs"]
+    assert [(run["run"], run["kind"], run["verdict"]) for run in listed] == [("e8-1", "e8", "PASS")]
+
+
+@pytest.mark.parametrize("says", ["run.json", "ladder.json"])
+def test_evidence_of_another_run_is_refused(tmp_path: Path, says: str) -> None:
+    evidence = own_evidence("realism-not-observed", tmp_path / "evidence", "e8-1")
+    (evidence / "SHA256SUMS").unlink()
+    (evidence / "run.json").unlink()
+    if says == "run.json":
+        write_json(evidence / "run.json", {"run": "e8-2", "kind": "e8"})
+        (evidence / "SHA256SUMS").write_text(
+            "".join(
+                f"{hashlib.sha256((evidence / name).read_bytes()).hexdigest()}  {name}\n"
+                for name in ("ladder.json", "run.json", "rungs/c1.json")
+            )
+        )
+    else:
+        document = json.loads((evidence / "ladder.json").read_text())
+        write_json(evidence / "ladder.json", document | {"run": "e8-2"})
+    with pytest.raises(EvidenceError, match="this is the evidence of another run"):
+        build_tables(evidence, tmp_path / "tables", run="e8-1")
+    assert not (tmp_path / "tables").exists()
+
+
+@pytest.mark.parametrize("file", ["evidence/ladder.json", "evidence/adopted.json", "tables/rungs.parquet"])
+def test_one_changed_byte_is_refused(say: Say, tmp_path: Path, file: str) -> None:
+    run = adopted(say, CASES / "capacity-worker-cpu" / "ladder.json", "--format", "e8")["run"]
+    assert say("gate", run)[0] == 0
+    path = tmp_path / "runs" / run / file
+    raw = bytearray(path.read_bytes())
+    raw[len(raw) // 2] ^= 1
+    path.write_bytes(bytes(raw))
+    code, output, error = say("gate", run)
+    assert (code, output) == (2, "")
+    assert error.startswith(f"harness: REFUSED {run}: ") and len(error.splitlines()) == 1
+
+
+@pytest.mark.parametrize("table", sorted(tables_of("e8")))
+def test_a_table_that_is_gone_is_refused(say: Say, tmp_path: Path, table: str) -> None:
+    run = adopted(say, CASES / "capacity-worker-cpu" / "ladder.json", "--format", "e8")["run"]
+    (tmp_path / "runs" / run / "tables" / f"{table}.parquet").unlink()
+    code, _, error = say("gate", run)
+    assert code == 2 and f"{table}.parquet is not what was made" in error
+
+
+def test_what_is_no_ladder_is_not_adopted(say: Say, tmp_path: Path) -> None:
+    """One sentence, exit code 2, and nothing left behind."""
+    cases = {
+        "no.json": ("", "it is not JSON"),
+        "text.json": ('"x"', "it is neither a ladder nor a JSON array"),
+        "empty.json": ("[]", "it holds no rung"),
+        "k6.json": ('{"metrics": {}}', "it is no ladder"),
+        "rung.json": ('[{"c": "x"}]', "rung 1: c is 'x'"),
+    }
+    for name, (content, words) in cases.items():
+        path = tmp_path / name
+        path.write_text(content)
+        code, output, error = say("adopt", path, "--format", "e8")
+        assert (code, output) == (2, "")
+        assert error.startswith(f"harness: {path} was not adopted: ") and words in error
+        assert len(error.splitlines()) == 1
+    (tmp_path / "folder").mkdir()
+    for path, words in (
+        (tmp_path / "absent.json", "no such file"),
+        (tmp_path / "folder", "neither of ladder.json and record.json"),
+    ):
+        code, _, error = say("adopt", path, "--format", "e8")
+        assert code == 2 and words in error
+    assert not (tmp_path / "runs").exists()
+    given = CASES / "capacity-array" / "record.json"
+    code, _, error = say("adopt", given)
+    assert code == 2 and "--format e8" in error
+    assert say("adopt", given, "--format", "e8", "--engine", "sortie")[0] == 3
+
+
+def test_a_fifo_is_not_waited_for(say: Say, tmp_path: Path) -> None:
+    import os
+
+    os.mkfifo(tmp_path / "rungs.json")
+    code, _, error = say("adopt", tmp_path / "rungs.json", "--format", "e8")
+    assert code == 2 and "no regular file" in error
+
+
+def test_options_of_soaks_are_refused_and_all_runs_are_graded_together(say: Say, tmp_path: Path) -> None:
+    passes = adopted(say, CASES / "realism-not-observed" / "ladder.json", "--format", "e8")["run"]
+    fails = adopted(say, CASES / "knee-under-the-least" / "ladder.json", "--format", "e8")["run"]
+    for option in (["--per-node"], ["--stream"], ["--junit", str(tmp_path / "x.xml")], ["--markdown", "-"]):
+        code, _, error = say("gate", passes, *option)
+        assert code == 3 and "is a ladder" in error
+    code, output, _ = say("gate", "--all")
+    assert code == 1
+    assert output.splitlines()[-1] == "RUNS 2 PASS=1 FAIL=1 UNPROVEN=0 REFUSED=0"
+    code, output, _ = say("gate", "--all", "--json")
+    found = {run["run"]: run for run in json.loads(output)["runs"]}
+    assert found[passes]["knee"]["answer"] == "not-observed" and found[fails]["bound"] == "worker-cpu"
+    code, output, _ = say("gate", fails, "--history")
+    assert (code, len(output.splitlines())) == (1, 2)
+    assert "nothing changed" in output.splitlines()[1]
