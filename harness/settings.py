@@ -23,6 +23,9 @@ from harness.errors import SettingsError
 Value = str | int | float
 ENVIRONMENT_PREFIX = "HARNESS_"
 NUMBER = re.compile(r"[+-]?[0-9]{1,15}(?:\.[0-9]{1,15})?")
+LADDER_KEYS = ("arm", "ladder")
+"""Settings of ladders alone, beside those of the group e8; ``SHARED_KEYS`` are of every kind of run."""
+SHARED_KEYS = ("run", "runs", "fault", "pin_file")
 NEVER_EMPTY = frozenset({"runs", "pin_file"})
 NOT_SETTINGS = frozenset({"HARNESS_TOKEN"})  # the mark of a run's processes
 
@@ -68,6 +71,47 @@ class TargetSettings:
 
 
 @dataclass(frozen=True)
+class LadderSettings:
+    """A ladder of concurrent turns, and what it climbs: the embedded tier, or somebody's deployment at ``base``."""
+
+    base: str = _setting("", "URL of a deployment to measure; empty means the embedded tier")
+    metrics: str = _setting("", "URL of its admin listener")
+    stub: str = _setting("", "URL of the model stub that it calls")
+    workers: int = _setting(
+        0, "workers; 0 means 2 of the embedded tier, and of a deployment as it says", least=0, most=64
+    )
+    turns_per_worker: int = _setting(
+        0, "turns a worker may hold; 0 means 4, in the capacity arm enough for twice the top rung", least=0, most=10_000
+    )
+    sandboxes: int = _setting(0, "sandboxes of the embedded tier; 0 means 2, in the capacity arm 16", least=0, most=64)
+    lease_cap: int = _setting(
+        0, "leases per sandbox; 0 means 13, in the capacity arm enough for twice the top rung", least=0, most=10_000
+    )
+    profile: str = _setting(
+        "", "the embedded stub: ttft_ms/token_delay_ms/tokens/tool_call_rate; empty means what the arm is pinned to"
+    )
+    schedule: str = _setting(
+        "conversation",
+        "who the embedded stub counts tool calls for: each conversation, or one counter for all",
+        choices=("conversation", "counter"),
+    )
+    basis: str = _setting(
+        "e6-ocp", "row of recorded duty that the realism arm is calibrated to", choices=("e6-ocp", "e6-kind", "e7")
+    )
+    turns_per_rung: int = _setting(30, "turns of each client in a rung", least=1, most=10_000)
+    turn_timeout_s: float = _setting(60.0, "deadline of one turn", least=1, most=600)
+    body: str = _setting('{"prompt":"summarise the diff"}', "what a turn sends")
+    degrade_x: float = _setting(2.0, "p95 bound of a healthy rung, as a multiple of the p95 at c=1", least=1, most=100)
+    min_c: int = _setting(4, "least knee: one under it fails", least=1, most=10_000)
+    rss_budget_bytes: int = _setting(0, "what a worker may hold; 0 means memory is never what bound", least=0)
+    sandbox_cpu_cmd: str = _setting("", "command that prints the CPU seconds the sandboxes have used, a line each")
+    host_cpu_cmd: str = _setting("", "command that prints the CPU seconds the deployment's host has used")
+    exec_count_cmd: str = _setting("", "command that prints how many commands the sandboxes have run, a line each")
+    soak_c: int = _setting(2, "clients that ./doit e8-soak holds", least=1, most=1000)
+    soak_s: float = _setting(900.0, "how long ./doit e8-soak holds them", least=1, most=86_400)
+
+
+@dataclass(frozen=True)
 class Settings:
     """All settings of one invocation."""
 
@@ -90,6 +134,12 @@ class Settings:
     thresholds: str = _setting("", "further thresholds, separated by ';', like latency_2xx.p99 < 500ms")
     churn: str = _setting("profile", "rolls during the load: profile, off, or a schedule file")
     fault: str = _setting("", "faults to inject, separated by ';', like freeze proxy node-d at 20s for 5s")
+    arm: str = _setting(
+        "both",
+        "ladders to climb: realism, capacity, or both, one after the other",
+        choices=("both", "realism", "capacity"),
+    )
+    ladder: str = _setting("", "clients of each rung, like 1 2 4 8, or auto; empty means the arm's own")
     settle_s: float = _setting(1.0, "wait between a ready fleet and the load", least=0, most=3600)
     access_log: str = _setting("all", "what the proxies log: all requests, or errors only", choices=("all", "errors"))
     progress_s: float = _setting(10.0, "interval of progress rows in the evidence", least=1, most=600)
@@ -97,6 +147,7 @@ class Settings:
     engine: EngineSettings = field(default_factory=EngineSettings)
     proxy: ProxySettings = field(default_factory=ProxySettings)
     target: TargetSettings = field(default_factory=TargetSettings)
+    e8: LadderSettings = field(default_factory=LadderSettings)
 
     def flat(self) -> dict[str, Value]:
         """Key → value, nested keys dotted: the form that stands in run.json."""
@@ -168,6 +219,12 @@ def _registry() -> tuple[Setting, ...]:
 
 SETTINGS = _registry()
 BY_KEY: Mapping[str, Setting] = types.MappingProxyType({setting.key: setting for setting in SETTINGS})
+
+
+def is_for(key: str, *, ladder: bool) -> bool:
+    """Whether the setting means something to a ladder, or to a soak."""
+    of_ladder = key.startswith("e8.") or key in LADDER_KEYS
+    return key in SHARED_KEYS or of_ladder == ladder
 
 
 def _get(settings: object, key: str) -> Value:

@@ -13,19 +13,20 @@ from harness.fleet.local import faults
 from harness.plan import schedule
 from harness.plan.build import STAND_IN_DOMAINS
 from harness.plan.sortie_yaml import ZERO_FAILURES
-from harness.settings import BY_KEY, SETTINGS, Setting, read_toml
+from harness.settings import BY_KEY, SETTINGS, Setting, is_for, read_toml
 from harness.sortie import names
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(path for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "runs/README.md"])
 GUIDE = ROOT / "docs/soak.md"
+LADDER_GUIDE = ROOT / "docs/e8.md"
 NOT_IN_TOML = {"run"}  # names one run, so it belongs on the command line
 
 
-def marked(name: str) -> str:
-    """The text between ``<!-- name -->`` and ``<!-- /name -->`` of the guide."""
-    found = re.search(f"<!-- {name} -->\n(.*?)<!-- /{name} -->", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
-    assert found, f"{GUIDE.name} has no block {name}"
+def marked(name: str, guide: Path = GUIDE) -> str:
+    """The text between ``<!-- name -->`` and ``<!-- /name -->`` of a guide."""
+    found = re.search(f"<!-- {name} -->\n(.*?)<!-- /{name} -->", guide.read_text(encoding="utf-8"), re.DOTALL)
+    assert found, f"{guide.name} has no block {name}"
     return found[1]
 
 
@@ -35,9 +36,11 @@ def row(setting: Setting) -> str:
     return f"| `{setting.key}` | {default} | {setting.help.replace('|', chr(92) + '|')} |\n"
 
 
-def test_the_guide_lists_every_setting_as_it_is() -> None:
-    expected = "| key | default | meaning |\n| --- | --- | --- |\n" + "".join(row(setting) for setting in SETTINGS)
-    assert marked("settings") == expected, f"the block should read:\n{expected}"
+@pytest.mark.parametrize(("guide", "ladder"), [(GUIDE, False), (LADDER_GUIDE, True)])
+def test_the_guides_list_every_setting_as_it_is(guide: Path, ladder: bool) -> None:
+    rows = "".join(row(setting) for setting in SETTINGS if is_for(setting.key, ladder=ladder))
+    expected = "| key | default | meaning |\n| --- | --- | --- |\n" + rows
+    assert marked("settings", guide) == expected, f"the block should read:\n{expected}"
 
 
 def test_harness_toml_holds_every_setting_with_its_default_and_meaning() -> None:
