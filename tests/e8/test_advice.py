@@ -1,0 +1,33 @@
+"""Every rule about ladders has an owner, and one sentence that says what to do next."""
+
+from __future__ import annotations
+
+import re
+
+from harness.e8.advice import ADVICE, CONTRADICTION, OWNERS, next_step
+from harness.e8.refusals import rule_names
+from harness.settings import BY_KEY
+
+SAID = {rule: advice.next_step for rule, advice in ADVICE.items()}
+
+
+def test_every_rule_has_a_next_step_and_nothing_else_has_one() -> None:
+    assert sorted(ADVICE) == sorted([CONTRADICTION, *rule_names()])
+    assert all(next_step(rule) == said for rule, said in SAID.items())
+    assert next_step("lost_backend") is None
+
+
+def test_it_is_one_sentence_of_its_own() -> None:
+    for rule, said in SAID.items():
+        assert said.endswith(".") and not re.search(r"\.\s+[A-Z]", said), rule
+        assert "\n" not in said and "  " not in said, rule
+    assert len(set(SAID.values())) == len(SAID)
+
+
+def test_every_finding_has_an_owner() -> None:
+    assert {advice.owner for advice in ADVICE.values()} == set(OWNERS)
+
+
+def test_it_names_settings_that_there_are() -> None:
+    named = {name for said in SAID.values() for name in re.findall(r"([a-z0-9_.]+)=", said)}
+    assert named and named <= set(BY_KEY)
