@@ -29,7 +29,11 @@ SETTLE_S = 1.2  # a tick of the workers' telemetry: their CPU time is then told 
 
 @dataclass(frozen=True)
 class RungPlan:
-    """What one rung sends. ``burn_ms`` is the generator's fault, see ``client.Load``."""
+    """What one rung sends.
+
+    ``cut_tries``: how many tries of it were cut off before this one. ``burn_ms`` is the generator's fault, see
+    ``client.Load``.
+    """
 
     c: int
     arm: str
@@ -38,6 +42,7 @@ class RungPlan:
     turn_timeout_s: float
     deadline_s: float
     repeat: int = 1
+    cut_tries: int = 0
     warmup_turns: int = 1
     body: str = BODY
     burn_ms: float = 0.0
@@ -102,6 +107,7 @@ def compose(
         arm=plan.arm,
         duty_basis=plan.duty_basis,
         ended=done["ended"],
+        cut_tries=plan.cut_tries,
         turns_per_client=plan.turns_per_client,
         attempts=len(turns),
         ok=len(ok),

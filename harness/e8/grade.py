@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.e8 import refusals, usl
 from harness.e8.arms import Claimed, claim, threshold
+from harness.e8.notes import notes_on_answer, notes_on_rungs
 from harness.e8.questions import NOTHING, Answers, Row, Suspect, ask, database, ladder_in, load_files
 from harness.e8.record import Ladder, Rung
 from harness.e8.refusals import Refusal
@@ -27,16 +28,6 @@ from harness.store.kinds import tables_of
 from harness.store.made import check_run, check_tables
 
 GENERATOR_RULE = generator_bound.__name__
-PARTS = {
-    "workers": "worker_cpu_s",
-    "supervisor": "supervisor_cpu_s",
-    "sandboxes": "sandbox_cpu_s",
-    "stub": "stub_cpu_s",
-    "relay": "relay_cpu_s",
-    "store": "store_cpu_s",
-    "generator": "generator_cpu_s",
-}
-"""Whose CPU time is measured on a target's host, where all of it runs there."""
 
 
 def grade_run(folder: RunFolder) -> tuple[LadderVerdict, Path]:
@@ -88,6 +79,7 @@ def judge(run: str, ladder: Ladder, answers: Answers, contradiction: str | None 
         min_c=ladder.min_c or int(threshold("min_c")),
         marginal_ms_per_turn=answers.worker_cpu.get("marginal_ms_per_turn"),
         background_ms_per_s=answers.worker_cpu.get("background_ms_per_s"),
+        notes=tuple(notes_on_rungs(ladder)),
         facts=_facts(ladder),
         rungs=tuple(_rungs(ladder, answers)),
         gate_sha256=digest(),
@@ -142,7 +134,7 @@ def _judged(about: LadderVerdict, ladder: Ladder, answers: Answers, row: Row) ->
         runner_up=runner_up,
         suspects=answers.suspects,
         missing=missing,
-        notes=tuple(_notes(ladder, answers, knee, bound, under if gaps else None)),
+        notes=(*about.notes, *notes_on_answer(ladder, answers, knee, bound, under if gaps else None)),
         claim=claim(ladder.arm, claimed) if ladder.arm and not missing else None,
         usl=usl.fit([(c, tps) for c, tps in stands if c in whole and tps is not None]),
     )
@@ -154,43 +146,6 @@ def _bound(suspects: Iterable[Suspect]) -> tuple[str, str | None]:
     others = [suspect for suspect in suspects if suspect.bound != bound and suspect.ratio]
     nearest = max(others, key=lambda suspect: suspect.ratio or 0, default=None)
     return bound, nearest.bound if nearest else None
-
-
-def _notes(ladder: Ladder, answers: Answers, knee: Knee, bound: str, under: str | None) -> Iterator[str]:
-    if under:
-        yield under
-    if knee.answer == NOT_OBSERVED:
-        top = max(level["c"] for level in answers.levels)
-        limit = "the ladder's limit, not the tier's"
-        yield f"c={knee.floor} is {limit}" if knee.floor == top else f"c={top} missed by no more than noise: repeat it"
-    elif knee.lo != knee.floor:
-        yield f"c={knee.floor} holds by no more than noise, or throughput had stopped to rise there"
-    if bound_c := min((level["c"] for level in answers.levels if level["client_bound"]), default=None):
-        yield f"c={bound_c} and above measured the generator and were left out"
-    unseen = sorted({suspect.bound for suspect in answers.suspects if suspect.ratio is None} - _seen(answers))
-    if bound == "unattributed":
-        seen = ", ".join(sorted(_seen(answers))) or "none"
-        yield f"unattributed of the tiers that can be seen: {seen}; not seen: {', '.join([*unseen, 'relay'])}"
-    if bound == "host-cpu":
-        if ladder.host_rest_pct is None:
-            yield "the host's use at rest was not recorded: whatever else ran there counts as the target's"
-        convicted = next(suspect for suspect in answers.suspects if suspect.bound == bound)
-        yield from _shares(ladder, convicted.c)
-
-
-def _seen(answers: Answers) -> set[str]:
-    return {suspect.bound for suspect in answers.suspects if suspect.ratio is not None}
-
-
-def _shares(ladder: Ladder, c: int | None) -> Iterator[str]:
-    """Of which parts the host's use consists: it is right about the host, and says nothing of who used it."""
-    rung = next((ladder.settle(rung) for rung in ladder.rungs if rung.c == c), None)
-    if rung is None or rung.host_cpu_util_pct is None:
-        return
-    shares = {part: rung.made_util_pct(getattr(rung, name), ladder.cores) for part, name in PARTS.items()}
-    told = ", ".join(f"{part} {share:.1f}" for part, share in shares.items() if share is not None)
-    if told:
-        yield f"of the {rung.host_cpu_util_pct:.1f} % of the host at {rung.name} were, where they ran there: {told}"
 
 
 def _measured(ladder: Ladder) -> str:
@@ -206,6 +161,8 @@ def _facts(ladder: Ladder) -> dict[str, Any]:
 
 
 SHOWN = (
+    "ended",
+    "cut_tries",
     "attempts",
     "ok",
     "success_rate",
@@ -277,6 +234,7 @@ def files() -> list[Path]:
     own = (
         "arms",
         "grade",
+        "notes",
         "questions",
         "reading",
         "record",

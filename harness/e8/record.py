@@ -56,11 +56,12 @@ class RungWorker:
 class Rung:
     """One rung, or one repeat of it. ``ok`` of ``attempts`` turns succeeded; failures are counted by kind.
 
-    CPU seconds are the rung's own, of the processes that the name says. ``lease_saturation`` is leases per sandbox (its
-    highest while the rung ran, of other recorders the last). The ``…_delta`` are differences over the rung.
-    ``execs_per_turn`` is number of execs → turns that had that many. ``system`` and ``system_end`` say what was
-    measured, before and after: name (``boot id``, ``worker pids`` …) → text. The utilisations are as
-    recorded, see ``Ladder.settle``.
+    ``cut_tries`` is how often an earlier try of it was cut off because the harness was killed in it; what is recorded
+    is of the last try alone. CPU seconds are the rung's own, of the processes that the name says. ``lease_saturation``
+    is leases per sandbox (its highest while the rung ran, of other recorders the last). The ``…_delta`` are differences
+    over the rung. ``execs_per_turn`` is number of execs → turns that had that many. ``system`` and ``system_end`` say
+    what was measured, before and after: name (``boot id``, ``worker pids`` …) → text. The utilisations are as recorded,
+    see ``Ladder.settle``.
     """
 
     c: int
@@ -68,6 +69,7 @@ class Rung:
     arm: str | None = None
     duty_basis: str | None = None
     ended: str | None = None
+    cut_tries: int | None = None
     turns_per_client: int | None = None
     attempts: int | None = None
     ok: int | None = None

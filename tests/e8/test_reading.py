@@ -51,6 +51,7 @@ def test_a_record_of_another_recorder_is_read_with_its_units() -> None:
     assert [worker.rss_bytes for worker in rung.workers] == [296853504, None]
     assert rung.why_unknown == {"file_op_p95_ms": "NaN in the record", "worker_cpu_s": "NaN in the record"}
     assert rung.host_cpu_util_pct is None and rung.workers[1].lag_p99_ms is None
+    assert rung.cut_tries is None, "this recorder does not say"
 
 
 def test_what_a_rung_is_written_as_is_read_as_the_same_rung() -> None:
@@ -61,6 +62,7 @@ def test_what_a_rung_is_written_as_is_read_as_the_same_rung() -> None:
         system={"boot id": "a"},
         system_end={"boot id": "a"},
         store_connections_delta=-4,
+        cut_tries=2,
     )
     assert parse_rung(json.loads(json.dumps(rung.to_json()))) == rung
 
@@ -133,6 +135,8 @@ def test_the_tables_hold_every_field_of_a_record() -> None:
         ({"system": "x"}, "system is 'x', and must be an object"),
         ({"why_unknown": {"a": 1}}, "must be text"),
         ({"repeat": 0}, "repeat must be"),
+        ({"cut_tries": -1}, "cut_tries is -1"),
+        ({"cut_tries": 0.5}, "must be a whole number"),
     ],
 )
 def test_a_damaged_rung_is_refused_by_its_field(change: dict[str, Any], words: str) -> None:
