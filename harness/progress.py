@@ -1,4 +1,4 @@
-"""How a load stands, in one line, from the driver's progress.json. For looking; nothing is graded by it."""
+"""How a load or a ladder stands, in one line, from its progress.json. For looking; nothing is graded by it."""
 
 from __future__ import annotations
 
@@ -10,17 +10,46 @@ from harness.files import read_json
 from harness.plan.model import Roll
 from harness.plan.schedule import read_schedule_tsv
 from harness.runs import RunFolder
+from harness.store.columns import LADDER
 
 SILENT_S = 5.0  # an engine says something every second
+NO_COUNTS = "waiting for the first counts"
+UNREADABLE = "the counts cannot be read"
 
 
 def progress_line(folder: RunFolder) -> str:
-    """``progress_text`` of a run's live files."""
+    """``progress_text`` of a run's live files, of a ladder ``ladder_line``."""
+    progress = read_object(folder.progress_json)
+    if progress.get("kind") == LADDER:
+        return ladder_line(progress)
     rolls = read_schedule_tsv(folder.schedule) if folder.schedule.exists() else ()
     try:
-        return progress_text(read_object(folder.progress_json), read_object(folder.load_json), rolls, _nodes(folder))
+        return progress_text(progress, read_object(folder.load_json), rolls, _nodes(folder))
     except (KeyError, TypeError, ValueError):
-        return "the counts cannot be read"
+        return UNREADABLE
+
+
+def ladder_line(progress: dict[str, Any]) -> str:
+    """The live line of a ladder: arm and rung, turns of planned ones, how they ended, time, rungs done of planned.
+
+    Rungs are planned one after another where the ladder finds its own way: then it is not known of how many.
+    """
+    if "rung" not in progress:
+        return NO_COUNTS
+    try:
+        attempts, ok = int(progress["attempts"]), int(progress["ok"])
+        rungs = f"{len(progress['rungs_planned'])}" if progress["complete"] else "?"
+        parts = [
+            f"{progress['arm']} {progress['rung']}",
+            f"{attempts:,} of {int(progress['planned_turns']):,} turns",
+            f"{ok:,} ok",
+            f"{attempts - ok:,} failed",
+            _clock(float(progress["elapsed_s"])),
+            f"{len(progress['rungs_done'])} of {rungs} rungs done",
+        ]
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return UNREADABLE
+    return "  ".join(parts)
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -45,7 +74,7 @@ def progress_text(
 ) -> str:
     """The live line: 2xx of plan, failures by class, time left, next roll, engines that say nothing."""
     if "planned" not in progress:
-        return "waiting for the first counts"
+        return NO_COUNTS
     duration_s = float(progress["duration_s"])
     elapsed_s = float(progress["elapsed_s"])
     failures = {name.removeprefix("benchmark."): count for name, count in progress.get("failures", {}).items() if count}

@@ -1,0 +1,45 @@
+"""How far a ladder got, in one word, from its live files and from who holds the runs folder."""
+
+from __future__ import annotations
+
+from harness.errors import HarnessError
+from harness.graph import lock
+from harness.progress import read_object
+from harness.runs import RUNG_NAME, RunFolder
+
+SAVED, CLOSED = "saved", "closed"
+ENDED = (SAVED, CLOSED)
+LEFT = "left"
+"""Begins the word of a ladder that nobody climbs and nobody saved."""
+
+
+def climb_word(folder: RunFolder) -> str:
+    """``saved``, ``closed``, ``preparing``, ``climbing c8``, or ``left`` with the rung at which it was left.
+
+    A ladder goes on in one process, which holds the runs folder. Without it, nothing of the ladder goes on.
+    """
+    if folder.closed.exists():
+        return CLOSED
+    if folder.saved.exists():
+        return SAVED
+    rung = read_object(folder.progress_json).get("rung")
+    rung = rung if isinstance(rung, str) and RUNG_NAME.fullmatch(rung) else None
+    if is_climbed(folder):
+        return f"climbing {rung}" if rung else "preparing"
+    return f"{LEFT} at {rung}" if rung else f"{LEFT} before its first rung"
+
+
+def is_climbed(folder: RunFolder) -> bool:
+    """Whether the runs folder is held by a process whose unfinished run is this one."""
+    runs = folder.root.parent
+    if not (runs / lock.LOCK).exists() or lock.unfinished(runs) != folder:
+        return False
+    try:
+        return lock.is_held(runs)
+    except HarnessError:  # a folder in which nothing may be written: who holds it cannot be asked
+        return True
+
+
+def goes_on(folder: RunFolder) -> str:
+    """What to type so that the ladder goes on."""
+    return f"./doit e8 run={folder.run}"
