@@ -7,10 +7,8 @@ from harness.graph import lock
 from harness.progress import read_object
 from harness.runs import RUNG_NAME, RunFolder
 
-SAVED, CLOSED = "saved", "closed"
-ENDED = (SAVED, CLOSED)
-LEFT = "left"
-"""Begins the word of a ladder that nobody climbs and nobody saved."""
+SAVED, CLOSED, PREPARING, CLIMBING, LEFT = "saved", "closed", "preparing", "climbing", "left"
+"""What the word of a ladder begins with."""
 
 
 def climb_word(folder: RunFolder) -> str:
@@ -18,15 +16,21 @@ def climb_word(folder: RunFolder) -> str:
 
     A ladder goes on in one process, which holds the runs folder. Without it, nothing of the ladder goes on.
     """
+    climbed = is_climbed(folder)  # asked first: it may be saved, and let go of, at any moment
     if folder.closed.exists():
         return CLOSED
     if folder.saved.exists():
         return SAVED
     rung = read_object(folder.progress_json).get("rung")
     rung = rung if isinstance(rung, str) and RUNG_NAME.fullmatch(rung) else None
-    if is_climbed(folder):
-        return f"climbing {rung}" if rung else "preparing"
+    if climbed:
+        return f"{CLIMBING} {rung}" if rung else PREPARING
     return f"{LEFT} at {rung}" if rung else f"{LEFT} before its first rung"
+
+
+def is_going_on(word: str) -> bool:
+    """Whether the word is of a ladder that is climbed now."""
+    return word.startswith((PREPARING, CLIMBING))
 
 
 def is_climbed(folder: RunFolder) -> bool:
@@ -40,6 +44,6 @@ def is_climbed(folder: RunFolder) -> bool:
         return True
 
 
-def goes_on(folder: RunFolder) -> str:
-    """What to type so that the ladder goes on."""
+def again(folder: RunFolder) -> str:
+    """What to type to go on with a ladder that was left."""
     return f"./doit e8 run={folder.run}"
