@@ -15,12 +15,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from harness.e8.client import Load, Turn, read_turns
+from harness.e8.client import Load
+from harness.e8.figures import nearest_rank
 from harness.e8.generator import GeneratorProcess
-from harness.e8.metrics import nearest_rank, read_metrics, read_stub_stats
+from harness.e8.metrics import read_metrics, read_stub_stats
 from harness.e8.target import Target, embedded, look_at_cpu
 from harness.e8.tier.handle import start
 from harness.e8.tier.settings import CONVERSATION, COUNTER, Profile, TierSettings
+from harness.e8.turns import Turn, read_turns
 
 WAIT = "sleep 0.113"
 

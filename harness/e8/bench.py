@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.e8.arms import CAPACITY, NO_BASIS
-from harness.e8.client import BODY, Generator, Load, Turn
-from harness.e8.metrics import Measured, between, number, read_profile
+from harness.e8.client import BODY, Generator, Load
+from harness.e8.metrics import Measured, between, read_profile
+from harness.e8.readings import number
 from harness.e8.target import Target, look, look_at_cpu
 from harness.e8.tier.handle import Tier
-from harness.e8.workload import TURNS, Ran, Workload, prepare_capacity, prepare_realism, successful
+from harness.e8.turns import Turn
+from harness.e8.workload import TURNS, Progress, Ran, Workload, prepare_capacity, prepare_realism, successful, untold
 from harness.errors import PreflightError
 
 PROBE_TURN_LIMIT_S = 180.0
@@ -49,11 +51,15 @@ def one_turn(base: str, body: str = BODY) -> Turn:
     return rows[0]
 
 
-def prepare(tier: Tier, arm: str, basis: str) -> Workload:
+def prepare(tier: Tier, arm: str, basis: str, *, progress: Progress = untold) -> Workload:
     """Prepare the embedded tier for an arm; ``basis`` is a row's name. Raises PreflightError or FleetError."""
     rate = float(tier.state["profile"]["toolCallRate"])
     bench = TierBench(tier)
-    made = prepare_capacity(bench, rate=rate) if arm == CAPACITY else prepare_realism(bench, basis=basis, rate=rate)
+    made = (
+        prepare_capacity(bench, rate=rate, progress=progress)
+        if arm == CAPACITY
+        else prepare_realism(bench, basis=basis, rate=rate, progress=progress)
+    )
     tier.refresh()
     return made
 

@@ -29,11 +29,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.e8.http import Answer, Client, parse_base
+from harness.e8.turns import ALL_TURNS, CUT_BY_RUNG, CUT_BY_TURN, NO_ANSWER, RUNG_DEADLINE, TIME_IS_UP, Turn
 from harness.errors import HarnessError
 
 BODY = '{"prompt":"summarise the diff"}'
-NO_ANSWER = "000"
-FAILED_STOPS = frozenset({"error", "aborted"})
 LAG_PROBE_S = 0.02
 PROGRESS_S = 1.0
 MAX_ERROR_CHARACTERS = 200
@@ -41,8 +40,6 @@ SPARE_DESCRIPTORS = 64
 MAX_WAIT_FOR_GO_S = 120.0
 EXIT_ORPHANED = 3
 LOCAL_ERRORS = frozenset({errno.EADDRNOTAVAIL, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-
-ALL_TURNS, TIME_IS_UP, RUNG_DEADLINE = "all turns", "time is up", "rung deadline"
 
 
 @dataclass(frozen=True)
@@ -67,45 +64,6 @@ class Load:
     def to_line(self) -> str:
         """The form in which the generator reads it."""
         return json.dumps(dataclasses.asdict(self))
-
-
-@dataclass(frozen=True)
-class Turn:
-    """One attempt: times in ms, ``code`` of three digits, ``stop`` as the answer gave it.
-
-    ``cut`` says whose deadline ended it, the turn's or the rung's.
-    """
-
-    client: int
-    start_ms: float
-    ms: float
-    code: str
-    stop: str | None
-    error: str | None = None
-    session: str | None = None
-    cut: str | None = None
-
-    @property
-    def ok(self) -> bool:
-        """Success: status 200 and a stop reason that is no error. A 200 alone may be a model call that failed."""
-        return self.code == "200" and self.stop is not None and self.stop not in FAILED_STOPS
-
-    def to_line(self) -> str:
-        """One line of the turns file; what is not there is left out."""
-        known = {name: value for name, value in dataclasses.asdict(self).items() if value is not None or name == "stop"}
-        return json.dumps(known, separators=(",", ":"))
-
-
-def read_turns(path: Path) -> list[Turn]:
-    """Every turn of a file. Raises OSError and ValueError (a torn or foreign line)."""
-    turns = []
-    with path.open(encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                turns.append(Turn(**json.loads(line)))
-            except (TypeError, ValueError) as error:
-                raise ValueError(f"{path}: line {number} is no turn") from error
-    return turns
 
 
 def answered(answer: Answer) -> tuple[str | None, str | None, str | None]:
@@ -215,9 +173,9 @@ class Generator:
         try:
             answer = await self._client.send(request, self.load.turn_timeout_s)
         except TimeoutError:
-            cut, error = "turn", f"no answer in {self.load.turn_timeout_s:g} s"
+            cut, error = CUT_BY_TURN, f"no answer in {self.load.turn_timeout_s:g} s"
         except asyncio.CancelledError:
-            cut, error = "rung", "cut by the rung's deadline"
+            cut, error = CUT_BY_RUNG, "cut by the rung's deadline"
         except OSError as failure:
             self.local_errors += failure.errno in LOCAL_ERRORS
             error = str(failure)[:MAX_ERROR_CHARACTERS] or type(failure).__name__

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.e8.client import BODY, Load, Turn
-from harness.e8.metrics import (
-    Measured,
-    Polled,
-    Reading,
-    WorkerReading,
-    between,
-    difference,
-    nearest_rank,
-    total_in_flight,
-    utilisation_pct,
-    worker_cpu_difference,
-)
+from harness.e8.client import BODY, Load
+from harness.e8.figures import nearest_rank, utilisation_pct
+from harness.e8.metrics import Measured, between, difference, worker_cpu_difference
+from harness.e8.readings import Polled, Reading, WorkerReading, total_in_flight
 from harness.e8.record import Rung, RungWorker, rung_name
 from harness.e8.target import Snapshot
+from harness.e8.turns import Turn, failures
 
 SETTLE_S = 1.2  # a tick of the workers' telemetry: their CPU time is then told as of a moment at which nothing moved
 
@@ -131,10 +122,10 @@ def compose(
         generator_cpu_s=done["cpu_s"],
         generator_wait_s=done["wait_s"],
         generator_lag_p99_ms=done["lag_p99_ms"],
-        sandbox_util_pct=utilisation_pct(sandbox_cpu_s, wall_s, pool),
-        worker_cpu_util_pct=utilisation_pct(worker_cpu_s, wall_s, tier_cores),
-        worker_cpu_util_box_pct=utilisation_pct(worker_cpu_s, wall_s, cores),
-        host_cpu_util_pct=utilisation_pct(host_cpu_s, wall_s, cores),
+        sandbox_util_pct=_share_pct(sandbox_cpu_s, wall_s, pool),
+        worker_cpu_util_pct=_share_pct(worker_cpu_s, wall_s, tier_cores),
+        worker_cpu_util_box_pct=_share_pct(worker_cpu_s, wall_s, cores),
+        host_cpu_util_pct=_share_pct(host_cpu_s, wall_s, cores),
         worker_cpu_ms_per_turn=round(1000 * worker_cpu_s / len(ok), 1) if worker_cpu_s is not None and ok else None,
         worker_tier_cores=tier_cores,
         lag_resolution_ms=after.reading.lag_resolution_ms,
@@ -158,21 +149,6 @@ def compose(
         workers=_workers(before.reading, after.reading, polled),
     )
     return dataclasses.replace(rung, why_unknown=why | _why_else(rung, polled, after.reading))
-
-
-def failures(turns: Sequence[Turn]) -> dict[str, Any]:
-    """Turns that did not succeed, by kind; every one is in exactly one kind."""
-    kinds = Counter(_kind(turn) for turn in turns if not turn.ok)
-    names = ("refused_429", "refused_503", "errors_in_200", "timed_out", "failed_otherwise")
-    return {name: kinds[name] for name in names}
-
-
-def _kind(turn: Turn) -> str:
-    if turn.code in ("429", "503"):
-        return f"refused_{turn.code}"
-    if turn.code == "200":
-        return "errors_in_200"
-    return "timed_out" if turn.cut else "failed_otherwise"
 
 
 def _execs(before: Snapshot, after: Snapshot) -> tuple[Measured, dict[str, int] | None]:
@@ -226,6 +202,12 @@ def _why_else(rung: Rung, polled: Polled, reading: Reading) -> dict[str, str]:
         "file_op_p95_ms": f"{polls}: nothing there measures it" if polls == told else polls,
     }
     return {name: reason for name, reason in reasons.items() if getattr(rung, name) is None}
+
+
+def _share_pct(cpu_s: float | None, wall_s: float, units: float | None) -> float | None:
+    """A utilisation as records have it: one decimal."""
+    share = utilisation_pct(cpu_s, wall_s, units)
+    return None if share is None else round(share, 1)
 
 
 def _lag(worker: WorkerReading) -> float | None:

@@ -12,7 +12,8 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from harness.e8.metrics import PLAIN_DECIMAL, Measured
+from harness.e8.metrics import Measured
+from harness.e8.readings import PLAIN_DECIMAL
 from harness.errors import SettingsError
 from harness.processes import Identity, alive
 

@@ -15,12 +15,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
-from harness.e8.client import read_turns
 from harness.e8.compose import RungPlan, compose
+from harness.e8.figures import utilisation_pct
 from harness.e8.generator import GeneratorProcess
-from harness.e8.metrics import Measured, Polled, between, read_metrics, utilisation_pct
+from harness.e8.metrics import Measured, between, read_metrics
+from harness.e8.readings import Polled
 from harness.e8.record import Rung
 from harness.e8.target import Target, look, look_at_cpu
+from harness.e8.turns import read_turns
 from harness.errors import LoadError
 from harness.files import write_json
 
@@ -39,8 +41,16 @@ def rung_deadline_s(turns_per_client: int, mean_turn_ms: float | None, turn_time
     return max(LEAST_DEADLINE_S, turn_timeout_s, DEADLINE_X * turns_per_client * alone_s)
 
 
-def run_rung(target: Target, plan: RungPlan, folder: Path, *, mark: str, progress: Progress | None = None) -> Rung:
-    """Measure one rung and write its record.
+def run_rung(
+    target: Target,
+    plan: RungPlan,
+    folder: Path,
+    *,
+    mark: str,
+    progress: Progress | None = None,
+    ready: Callable[[], object] | None = None,
+) -> Rung:
+    """Measure one rung and write its record. ``ready`` is called after the warm-up, before the counters are read.
 
     Raises LoadError when the generator is lost or its machine cannot carry it; nothing is recorded then.
     """
@@ -55,6 +65,8 @@ def run_rung(target: Target, plan: RungPlan, folder: Path, *, mark: str, progres
         with GeneratorProcess(plan.load(target.base.url), turns_file, log, mark=mark) as generator:
             generator.wait_warm()
             time.sleep(plan.settle_s)
+            if ready:
+                ready()
             before = look(target)
             watch = _Watch(target, polls)
             generator.go()
@@ -85,7 +97,7 @@ def measure_rest_pct(target: Target, *, wait_s: float = REST_S) -> Measured:
     if spent.value is None:
         return spent
     found = utilisation_pct(spent.value, time.monotonic() - began_s, reading.cores)
-    return Measured(found, None if found is not None else "the target does not tell its cores")
+    return Measured(None, "the target does not tell its cores") if found is None else Measured(round(found, 1))
 
 
 def _follow(generator: GeneratorProcess, watch: _Watch, progress: Progress | None) -> dict[str, Any]:

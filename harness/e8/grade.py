@@ -233,6 +233,7 @@ def files() -> list[Path]:
     here = Path(__file__).parent
     own = (
         "arms",
+        "figures",
         "grade",
         "notes",
         "questions",

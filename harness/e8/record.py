@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.e8.figures import utilisation_pct
+
 SCHEMA = 1
 
 EMBEDDED = "embedded"
@@ -158,8 +160,7 @@ class Rung:
 
     def made_util_pct(self, cpu_s: float | None, units: float | None) -> float | None:
         """CPU seconds of this rung as a share of what ``units`` cores or sandboxes could have spent."""
-        wall_s = self.wall_s
-        return 100 * cpu_s / (wall_s * units) if cpu_s is not None and wall_s and units else None
+        return utilisation_pct(cpu_s, self.wall_s, units)
 
     def to_json(self) -> dict[str, Any]:
         """The record, all of its fields; null is not measured."""

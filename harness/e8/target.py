@@ -11,7 +11,8 @@ from typing import Any
 
 from harness.e8.cpu import Hook, descriptors, host_cpu_s, processes_cpu_s
 from harness.e8.http import Base, parse_base
-from harness.e8.metrics import Measured, Reading, read_metrics, read_profile, read_stub_stats
+from harness.e8.metrics import Measured, read_metrics, read_profile, read_stub_stats
+from harness.e8.readings import Reading
 from harness.e8.record import EMBEDDED, STOP_REASON
 from harness.e8.tier.handle import Tier
 from harness.errors import FleetError
@@ -27,7 +28,7 @@ class Target:
     """Where turns go, where the target tells of itself, and how what it does not tell is learned.
 
     ``tier`` is the embedded system under test; of any other target the processes are out of sight, and hooks, commands
-    of the user's, tell CPU seconds and execs.
+    of the user's, tell CPU seconds and execs. ``pins`` are the run's, name → what was found; None: nobody looked.
     """
 
     base: Base
@@ -37,6 +38,7 @@ class Target:
     sandbox_cpu: Hook | None = None
     host_cpu: Hook | None = None
     exec_count: Hook | None = None
+    pins: Mapping[str, str] | None = None
 
     @property
     def measured(self) -> str:
@@ -49,7 +51,7 @@ class Target:
         return "on-box" if self.base.is_loopback else "undetermined"
 
 
-def embedded(tier: Tier) -> Target:
+def embedded(tier: Tier, *, pins: Mapping[str, str] | None = None) -> Target:
     """The embedded tier as a target."""
     urls = tier.urls
     return Target(
@@ -57,10 +59,20 @@ def embedded(tier: Tier) -> Target:
         parse_base(urls["metrics"], "e8.metrics"),
         parse_base(urls["stub"], "e8.stub"),
         tier,
+        pins=pins,
     )
 
 
-def somebodys(base: str, metrics: str, stub: str, *, sandbox_cpu: str, host_cpu: str, exec_count: str) -> Target:
+def somebodys(
+    base: str,
+    metrics: str,
+    stub: str,
+    *,
+    sandbox_cpu: str,
+    host_cpu: str,
+    exec_count: str,
+    pins: Mapping[str, str] | None = None,
+) -> Target:
     """A deployment, from its settings; an empty hook is none. Raises SettingsError."""
 
     def hook(key: str, command: str) -> Hook | None:
@@ -73,6 +85,7 @@ def somebodys(base: str, metrics: str, stub: str, *, sandbox_cpu: str, host_cpu:
         sandbox_cpu=hook("e8.sandbox_cpu_cmd", sandbox_cpu),
         host_cpu=hook("e8.host_cpu_cmd", host_cpu),
         exec_count=hook("e8.exec_count_cmd", exec_count),
+        pins=pins,
     )
 
 
@@ -130,6 +143,8 @@ def system_of(target: Target, reading: Reading) -> dict[str, str]:
         found |= {"environment": _canonical(reading.environment), "worker": workers}
     if (profile := read_profile(target.stub)) is not None:
         found["profile"] = _canonical(profile)
+    if target.pins is not None:
+        found["pins"] = _canonical(dict(target.pins))
     if target.tier is not None:
         found |= {part: _named(target.tier.identities(part)) for part in PARTS}
         found["boot id"] = BOOT_ID.read_text().strip()

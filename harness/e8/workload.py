@@ -11,13 +11,13 @@ import dataclasses
 import json
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from harness.e8 import chain
 from harness.e8.arms import BASES, CAPACITY, NO_BASIS, REALISM, threshold
-from harness.e8.client import Turn
+from harness.e8.turns import Turn
 from harness.errors import PreflightError
 
 TURNS = 10
@@ -30,6 +30,13 @@ MAX_SANDBOXES_APART_PCT = 15.0
 TIMER_MS = 0.001
 SEED_LIMIT_S = 120.0
 RUN_LIMIT_S = 180.0
+
+
+Progress = Callable[[str], object]
+
+
+def untold(text: str) -> None:
+    """Progress that nobody is told of."""
 
 
 @dataclass(frozen=True)
@@ -179,21 +186,26 @@ def next_repeats(repeats: int, cost_ms: float, execs_per_turn: float, mean_turn_
 # --- preparing
 
 
-def prepare_realism(bench: Bench, *, basis: str, rate: float) -> Workload:
+def prepare_realism(bench: Bench, *, basis: str, rate: float, progress: Progress = untold) -> Workload:
     """Seed every sandbox and calibrate the git chain until both probes lie in the basis row's band.
 
     Raises PreflightError.
     """
-    return calibrate(bench, basis=basis, band=BASES[basis].duty, rate=rate)
+    return calibrate(bench, basis=basis, band=BASES[basis].duty, rate=rate, progress=progress)
 
 
-def calibrate(bench: Bench, *, basis: str, band: tuple[float, float], rate: float) -> Workload:
+def calibrate(
+    bench: Bench, *, basis: str, band: tuple[float, float], rate: float, progress: Progress = untold
+) -> Workload:
     """The same for any band."""
+    progress("seeding the sandboxes")
     head = seed(bench)
     repeats = FIRST_REPEATS
     middle = sum(band) / 2
     rounds: list[dict[str, Any]] = []
-    for _ in range(MAX_ROUNDS):
+    for number in range(1, MAX_ROUNDS + 1):
+        last = f", the last duty was {rounds[-1]['duty']}" if rounds else ""
+        progress(f"calibrating, round {number} of at most {MAX_ROUNDS}: {repeats} repeats{last}")
         command = chain.git_chain(repeats)
         timing = _time(bench, bench.sandboxes()[0], command)
         first = _counted_probe(bench, command, timing)
@@ -204,6 +216,7 @@ def calibrate(bench: Bench, *, basis: str, band: tuple[float, float], rate: floa
             | {"duty": first.duty, "duty_second": second.duty if second else None}
         )
         if second is not None and _in(band, second.duty):
+            progress("timing every sandbox")
             costs = _costs_alike(bench, command)
             bench.use(command)
             return Workload(
@@ -232,9 +245,11 @@ def calibrate(bench: Bench, *, basis: str, band: tuple[float, float], rate: floa
     )
 
 
-def prepare_capacity(bench: Bench, *, rate: float) -> Workload:
+def prepare_capacity(bench: Bench, *, rate: float, progress: Progress = untold) -> Workload:
     """Seed every sandbox and measure the trivial exec; there is no band. Raises PreflightError."""
+    progress("seeding the sandboxes")
     head = seed(bench)
+    progress("counting the execs of a turn")
     timing = _time(bench, bench.sandboxes()[0], chain.TRIVIAL, steady=False)
     first = _counted_probe(bench, chain.TRIVIAL, timing)
     low, high = threshold("execs_per_turn_low"), threshold("execs_per_turn_high")

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from harness.e8.client import EXIT_ORPHANED, Load, Turn, read_turns
+from harness.e8.client import EXIT_ORPHANED, Load
 from harness.e8.generator import GeneratorProcess
+from harness.e8.turns import Turn, read_turns
 from harness.errors import LoadError
 from harness.processes import alive, identify, send
 from tests.e8.standin import GOOD, StandIn, standing

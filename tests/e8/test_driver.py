@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 
-from harness.e8 import driver
+from harness.e8 import driver, rung_rules
 from harness.e8.arms import CAPACITY, NO_BASIS
-from harness.e8.client import Turn, read_turns
-from harness.e8.compose import RungPlan, failures
+from harness.e8.compose import RungPlan
 from harness.e8.driver import measure_rest_pct, run_rung, rung_deadline_s
 from harness.e8.reading import parse_rung
+from harness.e8.record import Ladder
 from harness.e8.target import Target, embedded, facts, somebodys
 from harness.e8.tier.handle import start
 from harness.e8.tier.settings import Profile, TierSettings
+from harness.e8.turns import Turn, failures, read_turns
 from harness.errors import LoadError
 from harness.files import read_json
 from tests.e8.standin import GOOD, StandIn, metrics_document, standing
@@ -72,6 +73,21 @@ def test_what_a_target_does_not_tell_is_unknown_with_the_reason(stand_in: StandI
     assert "shorter than their reporting period" in rung.why_unknown["worker_cpu_s"]
     assert rung.worker_cpu_ms_per_turn is None
     assert rung.sandbox_util_pct is None
+
+
+def test_another_pin_between_two_rungs_is_another_system(stand_in: StandIn, tmp_path: Path) -> None:
+    target = target_of(stand_in)
+    plan = dataclasses.replace(PLAN, turns_per_client=1)
+    rungs = [
+        run_rung(dataclasses.replace(target, pins={"git": version}), plan, tmp_path / version, mark="m")
+        for version in ("2.39", "2.40")
+    ]
+    assert rungs[0].system is not None and json.loads(rungs[0].system["pins"]) == {"git": "2.39"}
+    assert rung_rules.system_changed(Ladder(rungs=(rungs[0],))) is None
+    said = str(rung_rules.system_changed(Ladder(rungs=tuple(rungs))))
+    assert said.startswith("the system under test changed: pins was ")
+    unpinned = run_rung(target, plan, tmp_path / "unpinned", mark="m")
+    assert "pins" not in (unpinned.system or {}), "nobody looked"
 
 
 def test_hooks_tell_cpu_seconds_and_execs(stand_in: StandIn, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.e8 import chain, workload
-from harness.e8.client import Turn
+from harness.e8.turns import Turn
 from harness.e8.workload import Probe, Ran, Timing, Workload, calibrate, next_repeats, prepare_capacity
 from harness.errors import PreflightError
 
