@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
+from harness.report.svg import WIDTH, line, picture, text
 from harness.report.words import milliseconds
 
-WIDTH = 960
 LEFT, RIGHT = 150, 240  # room for names, and for the values in words
 TIMELINE_RIGHT = 24
 
@@ -78,38 +78,38 @@ def range_plot(rows: Sequence[Range], covers: str = "") -> Markup:
     for row in rows:
         if row.target != previous:
             y += gap if previous is not None else 0
-            parts.append(_text(8, y + 4, row.target, "name"))
+            parts.append(text(8, y + 4, row.target, "name"))
             previous = row.target
         parts.append(_range_row(row, axis, y))
         y += step
     bottom = y
     grid = [
-        _line(axis(v), top - 10, axis(v), bottom - 6, "grid") + _text(axis(v), top - 16, milliseconds(v), "tick middle")
+        line(axis(v), top - 10, axis(v), bottom - 6, "grid") + text(axis(v), top - 16, milliseconds(v), "tick middle")
         for v in axis.decades()
     ]
-    grid.append(_text(WIDTH - RIGHT + 40, top - 16, "p50 · p99 · max", "tick"))
+    grid.append(text(WIDTH - RIGHT + 40, top - 16, "p50 · p99 · max", "tick"))
     title = f"p50, p99 and maximum per target and node, logarithmic. {covers}".strip()
-    return _svg(WIDTH, bottom + 4, title, [*grid, *parts])
+    return picture(WIDTH, bottom + 4, title, [*grid, *parts])
 
 
 def _range_row(row: Range, axis: LogAxis, y: float) -> Markup:
     words = ", ".join(f"{name} {milliseconds(v)}" for name, v in _named(row))
-    parts = [_text(LEFT - 10, y + 4, row.node, "tick end")]
+    parts = [text(LEFT - 10, y + 4, row.node, "tick end")]
     known = [v for _, v in _named(row) if v is not None]
     if len(known) > 1:
-        parts.append(_line(axis(known[0]), y, axis(known[-1]), y, "whisker"))
+        parts.append(line(axis(known[0]), y, axis(known[-1]), y, "whisker"))
     if row.p50_ns is not None:
         parts.append(Markup('<circle cx="{:.1f}" cy="{:.1f}" r="3.2" class="p50"/>').format(axis(row.p50_ns), y))
     if row.p99_ns is not None:
         parts.append(Markup('<path d="{}" class="p99"/>').format(_diamond(axis(row.p99_ns), y)))
     if row.max_ns is not None:
-        parts.append(_line(axis(row.max_ns), y - 5, axis(row.max_ns), y + 5, "max"))
+        parts.append(line(axis(row.max_ns), y - 5, axis(row.max_ns), y + 5, "max"))
     shown = "not measured" if not known else " · ".join(milliseconds(v).removesuffix(" ms") for _, v in _named(row))
     if known:
         shown += " ms"
-    parts.append(_text(WIDTH - RIGHT + 40, y + 4, shown, "tick value"))
+    parts.append(text(WIDTH - RIGHT + 40, y + 4, shown, "tick value"))
     if row.failed:
-        parts.append(_text(WIDTH - 8, y + 4, "✕ FAIL", "tick bad end"))
+        parts.append(text(WIDTH - 8, y + 4, "✕ FAIL", "tick bad end"))
     return Markup("<g><title>{}, {}: {}</title>{}</g>").format(row.target, row.node, words, Markup("").join(parts))
 
 
@@ -135,26 +135,26 @@ def timeline(
         return rate_bottom - rate_rps / top_rps * (rate_bottom - rate_top)
 
     parts = [
-        _line(left, y(v), right, y(v), "grid") + _text(left - 8, y(v) + 4, milliseconds(v), "tick end")
+        line(left, y(v), right, y(v), "grid") + text(left - 8, y(v) + 4, milliseconds(v), "tick end")
         for v in y.decades()
     ]
-    parts += [_text(left, 12, _latency_caption(moments, node), "name")]
+    parts += [text(left, 12, _latency_caption(moments, node), "name")]
     parts += [
-        _text(left, rate_top - 12, "2xx per second, all nodes", "name"),
-        _line(left, rate_bottom, right, rate_bottom, "axis"),
-        _text(left - 8, rate_bottom + 4, "0", "tick end"),
+        text(left, rate_top - 12, "2xx per second, all nodes", "name"),
+        line(left, rate_bottom, right, rate_bottom, "axis"),
+        text(left - 8, rate_bottom + 4, "0", "tick end"),
     ]
     if planned_rps:
-        parts.append(_line(left, y_rate(planned_rps), right, y_rate(planned_rps), "plan"))
-        parts.append(_text(left - 8, y_rate(planned_rps) + 4, f"plan {planned_rps:,.0f}", "tick end"))
-    parts += [_text(x(at), rate_bottom + 18, f"{at:,.0f} s", "tick middle") for at in _time_ticks(end_s)]
+        parts.append(line(left, y_rate(planned_rps), right, y_rate(planned_rps), "plan"))
+        parts.append(text(left - 8, y_rate(planned_rps) + 4, f"plan {planned_rps:,.0f}", "tick end"))
+    parts += [text(x(at), rate_bottom + 18, f"{at:,.0f} s", "tick middle") for at in _time_ticks(end_s)]
     parts += [_marks(group, x, latency_top - 14, rate_bottom) for group in _close_together(marks, x)]
     parts.append(_steps(moments, lambda m: m.p99_ns, x, y, "series-p99", "p99"))
     parts.append(_steps(moments, lambda m: m.max_ns, x, y, "series-max", "max"))
     parts.append(_steps(moments, lambda m: m.rate_2xx_rps, x, y_rate, "series-rate", "2xx/s"))
     where = f" on {node}" if node else ""
     title = f"Over the load: p99 and maximum latency{where}, and the rate of 2xx answers of all nodes"
-    return _svg(WIDTH, rate_bottom + 28, title, parts)
+    return picture(WIDTH, rate_bottom + 28, title, parts)
 
 
 def _latency_caption(moments: Sequence[Moment], node: str | None) -> str:
@@ -224,13 +224,13 @@ def _marks(group: Sequence[Mark], x: Callable[[float], float], top: float, botto
         "target": f"M{at - 5:.1f} {top - 5:.1f} h10 v10 h-10 z",
     }.get(shown.kind, f"M{at - 5:.1f} {top - 5:.1f} l10 10 m0 -10 l-10 10")
     first, last = group[0].number, group[-1].number
-    lines = Markup("").join(_line(x(mark.at_s), top + 5, x(mark.at_s), bottom, f"event {mark.kind}") for mark in group)
+    lines = Markup("").join(line(x(mark.at_s), top + 5, x(mark.at_s), bottom, f"event {mark.kind}") for mark in group)
     return Markup('<g><title>{}</title>{}<path d="{}" class="mark {}"/>{}</g>').format(
         "; ".join(mark.text for mark in group),
         lines,
         shape,
         shown.kind,
-        _text(at + 8, top + 4, str(first) if first == last else f"{first}–{last}", "tick"),
+        text(at + 8, top + 4, str(first) if first == last else f"{first}–{last}", "tick"),
     )
 
 
@@ -253,17 +253,3 @@ def _point(x: float, y: float, label: str) -> str:
 
 def _diamond(x: float, y: float) -> str:
     return f"M{x - 4.5:.1f} {y:.1f} l4.5 -4.5 l4.5 4.5 l-4.5 4.5 z"
-
-
-def _line(x1: float, y1: float, x2: float, y2: float, name: str) -> Markup:
-    return Markup('<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" class="{}"/>').format(x1, y1, x2, y2, name)
-
-
-def _text(x: float, y: float, text: str, name: str) -> Markup:
-    return Markup('<text x="{:.1f}" y="{:.1f}" class="{}">{}</text>').format(x, y, name, text)
-
-
-def _svg(width: float, height: float, title: str, parts: Iterable[Markup]) -> Markup:
-    return Markup('<svg viewBox="0 0 {:.0f} {:.0f}" role="img" aria-label="{}"><title>{}</title>{}</svg>').format(
-        width, height, escape(title), title, Markup("").join(parts)
-    )

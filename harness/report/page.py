@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from harness import __version__
-from harness.files import read_json, sha256_file, utc_stamp, write_atomic
+from harness.files import utc_stamp
 from harness.history.inventory import drill_of, run_settings
 from harness.report import findings, words
 from harness.report.charts import Mark, Moment, Range, range_plot, timeline
-from harness.report.facts import Facts, Row, read_document, read_facts
+from harness.report.facts import Facts, read_document, read_facts
 from harness.report.figures import by_kind, tiles
 from harness.report.grid import STATES, GridRow, build_grid
+from harness.report.provenance import digests, receipts
+from harness.report.templates import fill
 from harness.runs import RunFolder
 from harness.store.source import KINDS
 
@@ -22,45 +25,13 @@ SYMBOL_OF = {"PASS": "✓", "FAIL": "✕", "REFUSED": "⊘", "UNPROVEN": "?"}
 COLOUR_OF = {"PASS": "good", "FAIL": "bad", "REFUSED": "warn", "UNPROVEN": "warn"}
 
 
-def write(folder: RunFolder, verdict: Verdict) -> None:
-    """Write ``report.html``, whole or not at all. Raises EvidenceError for damaged tables, OSError for a full disk."""
-    write_atomic(folder.report, render(folder, verdict))
-
-
 def render(folder: RunFolder, verdict: Verdict) -> str:
     """The page of one run as text. ``verdict`` is a grading's JSON; an empty one is a run that was not graded.
 
     Works for every verdict and for any part of a run: what is absent is said to be so. Raises EvidenceError where a
     table is not what was made, unless the verdict is that nothing could be graded.
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("harness", "report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    for function in (
-        breakable,
-        words.number,
-        words.milliseconds,
-        words.count,
-        words.mebibytes,
-        words.cores,
-        words.seconds,
-        words.utc,
-    ):
-        environment.filters[function.__name__] = function
-    return environment.get_template("page.html.j2").render(context(folder, verdict))
-
-
-def breakable(text: str) -> Any:
-    """``text`` for a narrow place: a name may be broken after an underscore, and nowhere else."""
-    from markupsafe import Markup, escape
-
-    return Markup("_<wbr>").join(escape(part) for part in text.split("_"))
+    return fill("page.html.j2", context(folder, verdict))
 
 
 def context(folder: RunFolder, verdict: Verdict) -> dict[str, Any]:
@@ -103,7 +74,7 @@ def context(folder: RunFolder, verdict: Verdict) -> dict[str, Any]:
         "left_out_files": facts.notes,
         "notes": verdict.get("notes") or [],
         "receipts": receipts(folder),
-        "digests": digests(folder, verdict),
+        "digests": digests(places(folder), verdict),
         "gate_lines": verdict.get("lines") or [],
         "made_at": utc_stamp(),
         "version": __version__,
@@ -220,42 +191,12 @@ def over_time(facts: Facts, marks: list[Mark]) -> Any:
     )
 
 
-def receipts(folder: RunFolder) -> list[Row]:
-    """One row per stage that has a receipt: what it came to, and the digest of the receipt itself."""
-    rows = []
-    for path in sorted(folder.stages.glob("*.json")):
-        try:
-            document = read_json(path)
-        except (OSError, ValueError):
-            document = None
-        if not isinstance(document, dict):
-            document = {}
-        rows.append(
-            {
-                "stage": document.get("stage") or path.stem,
-                "started_at": document.get("started_at"),
-                "ended_at": document.get("ended_at"),
-                "who": document.get("who"),
-                "summary": (document.get("outcome") or {}).get("summary"),
-                "inputs": len(document.get("inputs") or {}),
-                "outputs": len(document.get("outputs") or {}),
-                "sha256": sha256_file(path),
-            }
-        )
-    return rows
-
-
-def digests(folder: RunFolder, verdict: Verdict) -> list[tuple[str, str]]:
-    """The chain from the pins to the verdict, as name and SHA-256; an absent link is not measured."""
-    places = [
-        ("plan (plan.yaml)", [folder.evidence / "plan.yaml", folder.plan]),
-        ("pins (pins.json)", [folder.evidence / "pins.json", folder.pins]),
-        ("evidence (SHA256SUMS)", [folder.sums]),
-        ("report of the driver (report.json)", [folder.evidence / "report.json", folder.report_json]),
-        ("tables (index.json)", [folder.tables / "index.json"]),
-    ]
-    chain = []
-    for name, paths in places:
-        found = next((path for path in paths if path.is_file()), None)
-        chain.append((name, sha256_file(found) if found else words.NOT_MEASURED))
-    return [*chain, ("gate (all rules and their loader)", str(verdict.get("gate_sha256") or words.NOT_MEASURED))]
+def places(folder: RunFolder) -> dict[str, list[Path]]:
+    """The chain from the pins to the tables: what each link is called, and where it stands, the best place first."""
+    return {
+        "plan (plan.yaml)": [folder.evidence / "plan.yaml", folder.plan],
+        "pins (pins.json)": [folder.evidence / "pins.json", folder.pins],
+        "evidence (SHA256SUMS)": [folder.sums],
+        "report of the driver (report.json)": [folder.evidence / "report.json", folder.report_json],
+        "tables (index.json)": [folder.tables_index],
+    }

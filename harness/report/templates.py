@@ -1,0 +1,40 @@
+"""Pages from templates: everything that is put in is escaped, and a name that is not there is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness.report import words
+
+
+def fill(template: str, context: Mapping[str, Any]) -> str:
+    """The page that ``template`` (a file under ``harness/report``) makes of ``context``."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("harness", "report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    for function in (
+        breakable,
+        words.number,
+        words.milliseconds,
+        words.count,
+        words.mebibytes,
+        words.cores,
+        words.seconds,
+        words.utc,
+    ):
+        environment.filters[function.__name__] = function
+    return environment.get_template(template).render(context)
+
+
+def breakable(text: str) -> Any:
+    """``text`` for a narrow place: a name may be broken after an underscore, and nowhere else."""
+    from markupsafe import Markup, escape
+
+    return Markup("_<wbr>").join(escape(part) for part in text.split("_"))
