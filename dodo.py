@@ -1,6 +1,7 @@
 """The graph: every stage of a run, what it reads, what it makes, and the function that does it.
 
     soak   plan → pins → preflight → engines → load → save → tables → gate → report
+    e8     plan → pins → preflight → workload → rung c1 → c2 → … → save → tables → gate → report
 
 A stage is done when its receipt is in runs/<run>/stages/. See docs/architecture.md.
 """
@@ -14,7 +15,22 @@ if not invocation.entered():
 from harness.graph.backend import Sha256Checker
 from harness.graph.reporter import StageReporter
 from harness.graph.stage import stages
-from harness.stages import chores, engines, gate, load, pins, plan, preflight, report, save, status, tables, teardown
+from harness.stages import (
+    chores,
+    engines,
+    gate,
+    ladder,
+    load,
+    pins,
+    plan,
+    preflight,
+    report,
+    save,
+    status,
+    tables,
+    teardown,
+)
+from harness.store.columns import LADDER, SOAK
 
 NOW = invocation.current()
 
@@ -28,56 +44,69 @@ DOIT_CONFIG = {
 
 def task_soak():
     """A full run: plan, pins, preflight, engines, load, save, tables, gate, report."""
-    return {"actions": None, "task_dep": [f"report:{NOW.soak_run.run}"] if NOW.soak_run else []}
+    return {"actions": None, "task_dep": NOW.last_tasks(SOAK)}
+
+
+def task_e8():
+    """Ladders of concurrent turns: plan, pins, preflight, workload, each rung, save, tables, gate, report."""
+    yield {"name": None, "doc": task_e8.__doc__, "task_dep": NOW.last_tasks(LADDER)}
+    yield from ladder.rung.tasks(NOW)
 
 
 def task_plan():
-    """Targets, shares, queue, floor, thresholds and schedule, written before anything is started."""
-    return stages(NOW, "plan", plan.work, reads=plan.reads, makes=plan.makes, after=None)
+    """What the run is to be, written before anything is started."""
+    return stages(NOW, "plan", soak=plan, ladder=ladder.plan, after=None)
 
 
 def task_pins():
     """The versions and digests in use, held against the pin file."""
-    return stages(NOW, "pins", pins.work, reads=pins.reads, makes=pins.makes, after="plan")
+    return stages(NOW, "pins", soak=pins, ladder=pins, after="plan")
 
 
 def task_preflight():
     """Every check that can be made before anything is started."""
-    return stages(NOW, "preflight", preflight.work, reads=preflight.reads, makes=preflight.makes, after="pins")
+    return stages(NOW, "preflight", soak=preflight, ladder=preflight, after="pins")
 
 
 def task_engines():
     """Targets, proxies and engines up, readiness compared as numbers."""
-    return stages(
-        NOW, "engines", engines.work, reads=engines.reads, makes=engines.makes, after="preflight", intact=engines.intact
-    )
+    return stages(NOW, "engines", soak=engines, after="preflight")
 
 
 def task_load():
     """The load, with churn and faults beside it: started once, followed, or attached to again."""
-    return stages(NOW, "load", load.work, reads=load.reads, makes=load.makes, after="engines")
+    return stages(NOW, "load", soak=load, after="engines")
+
+
+def task_workload():
+    """The ladder's target up and held against the rules of the arm; what a turn runs, prepared and measured."""
+    return stages(NOW, "workload", ladder=ladder.workload, after="preflight")
+
+
+def task_next_rung():
+    """Of an automatic ladder: which rungs come next, from the records of those before."""
+    yield {"basename": "next-rung", "name": None, "doc": task_next_rung.__doc__}
+    yield from stages(NOW, "next-rung", ladder=ladder.next_rung, after="rungs")
 
 
 def task_save():
     """Evidence, byte for byte, with SHA256SUMS and, last, SAVED."""
-    return stages(NOW, "save", save.work, reads=save.reads, makes=save.makes, after="load")
+    return stages(NOW, "save", soak=save, ladder=save, after="measured")
 
 
 def task_tables():
     """Parquet tables from the evidence."""
-    return stages(
-        NOW, "tables", tables.work, reads=tables.reads, makes=tables.makes, after="save", intact=tables.intact
-    )
+    return stages(NOW, "tables", soak=tables, ladder=tables, after="save")
 
 
 def task_gate():
     """Grade the tables with the SQL gates; the verdict is stored beside the earlier ones."""
-    return stages(NOW, "gate", gate.work, reads=gate.reads, makes=gate.makes, after="tables")
+    return stages(NOW, "gate", soak=gate, ladder=gate, after="tables")
 
 
 def task_report():
     """The page for people."""
-    return stages(NOW, "report", report.work, reads=report.reads, makes=report.makes, after="gate")
+    return stages(NOW, "report", soak=report, ladder=report, after="gate")
 
 
 def task_teardown():

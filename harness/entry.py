@@ -13,9 +13,10 @@ from typing import Any, NoReturn
 from harness.errors import EXIT_INTERNAL, EXIT_REFUSED, EXIT_USAGE, BusyError, HarnessError, LoadError, UsageError
 from harness.files import read_json
 from harness.graph import invocation as invocations
-from harness.graph import lock, receipts
+from harness.graph import lock, receipts, rungs
 from harness.graph.receipts import PROJECT
 from harness.runs import RunFolder
+from harness.store.columns import LADDER, SOAK
 from harness.terminal import open_streams
 
 
@@ -76,14 +77,15 @@ def _stopped(stop: Interrupted) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     name = signal.Signals(stop.number).name
     run = lock.unfinished(invocations.current().runs) if invocations.entered() else None
-    again = invocations.current().again if run else str
     sys.stdout.flush()
     if run is None:
         sys.stderr.write(f"\nstopped by {name}\n")
     else:
+        now = invocations.current()
+        what = "its tier waits" if now.kind_of(run) == LADDER else "what it started goes on"
         sys.stderr.write(
-            f"\nstopped by {name}; run {run.run} is unfinished and what it started goes on: "
-            f"continue with {again(f'soak run={run.run}')}, end it with {again(f'teardown:{run.run}')}\n"
+            f"\nstopped by {name}; run {run.run} is unfinished and {what}: "
+            f"continue with {now.goes_on(run)}, end it with {now.again(f'teardown:{run.run}')}\n"
         )
     return 128 + stop.number
 
@@ -91,33 +93,54 @@ def _stopped(stop: Interrupted) -> int:
 def _run(words: list[str]) -> int:
     invocation = invocations.parse(words, os.environ, Path("harness.toml"))
     invocations.set_current(invocation)
-    load_run = invocation.soak_run if invocation.command == "run" else None
-    if load_run is None:
+    if invocation.live_run is None or invocation.command != "run":
         return _last_word(invocation, _doit(invocation))
+    codes = []
     with lock.hold(invocation.runs):
-        try:
-            _begin(invocation, load_run)
+        for one in invocation.per_run():
+            invocations.set_current(one)
+            codes.append(_last_word(one, _climb_or_load(one, one.live_run)))
+    return max(codes)
+
+
+def _climb_or_load(invocation: invocations.Invocation, folder: RunFolder | None) -> int:
+    """Do what was asked of the live run. A ladder's graph is drawn again as long as rungs are added to it."""
+    if folder is None:
+        return _doit(invocation)
+    try:
+        _begin(invocation, folder)
+        code = _doit(invocation)
+        while code == 0 and LADDER in invocation.selected and _is_unfinished(invocation, folder):
+            before = rungs.planned(folder), receipts.done(folder)
             code = _doit(invocation)
-        finally:
-            _finish_if_nothing_lives(load_run)
-    return _last_word(invocation, code)
+            if code == 0 and before == (rungs.planned(folder), receipts.done(folder)):
+                raise RuntimeError(f"the graph of {folder.run} was drawn twice and nothing came of it")
+        return code
+    finally:
+        _finish_if_nothing_lives(folder)
+
+
+def _is_unfinished(invocation: invocations.Invocation, folder: RunFolder) -> bool:
+    """Whether the ladder has rungs, or stages after them, that were not drawn yet."""
+    return invocation.is_open(folder) or receipts.read(folder, "report") is None
 
 
 def _begin(invocation: invocations.Invocation, folder: RunFolder) -> None:
     other = lock.unfinished(invocation.runs)
     if other is not None and other != folder:
         raise BusyError(
-            f"run {other.run} is unfinished: continue it with {invocation.again(f'soak run={other.run}')}, "
+            f"run {other.run} is unfinished: continue it with {invocation.goes_on(other)}, "
             f"or end it with {invocation.again(f'teardown:{other.run}')}"
         )
-    from harness.stages import plan
+    from harness.stages import ladder, plan
 
     if folder.closed.exists():
         raise LoadError(
-            _closed(folder) + f"; a load is never started twice: start a new run with {invocation.again('soak')}"
+            _closed(folder)
+            + f"; a load is never started twice: start a new run with {invocation.again(invocation.kind)}"
         )
     if not folder.run_json.exists():
-        plan.check(invocation.settings)
+        (ladder.plan if invocation.kind == LADDER else plan).check(invocation.settings)
     lock.begin(folder)
     sys.stdout.write(f"run        {folder.run}\n")
     sys.stdout.flush()
@@ -133,11 +156,11 @@ def _closed(folder: RunFolder) -> str:
 
 def _finish_if_nothing_lives(folder: RunFolder) -> None:
     """An unfinished mark stays only where something outside this process still goes on, or was killed half-way."""
-    from harness.stages.fleets import fleet_of
+    from harness.stages.places import place_of
 
     if isinstance(sys.exc_info()[1], Interrupted):
         return
-    if not folder.run_json.exists() or not fleet_of(folder).is_up():
+    if not folder.run_json.exists() or not place_of(folder).is_up():
         lock.finish(folder)
 
 
@@ -156,6 +179,7 @@ def _doit(invocation: invocations.Invocation) -> int:
         "GLOBAL": {"dodoFile": str(PROJECT / "dodo.py"), "backend": "receipts", "dep_file": str(invocation.runs)},
         "BACKEND": {"receipts": "harness.graph.backend:ReceiptBackend"},
     }
+    sys.modules.pop("dodo", None)  # its tasks are those of the invocation that stands now
     code = Main(config_filenames=(), extra_config=extra).run(list(invocation.doit_arguments))
     return int(code or 0)
 
@@ -200,8 +224,8 @@ def _last_word(invocation: invocations.Invocation, code: int) -> int:
     codes = [0]
     for item in invocation.selected:
         stage, _, run = item.partition(":")
-        folder = invocation.soak_run if stage == "soak" else RunFolder(invocation.runs / run)
-        if stage in ("soak", "gate", "report") and folder is not None:
+        folder = invocation.live_run if item in (SOAK, LADDER) else RunFolder(invocation.runs / run)
+        if (item in (SOAK, LADDER) or stage in ("gate", "report")) and folder is not None:
             codes.append(gate.announce(folder))
         elif stage == "tables" and folder is not None:
             codes.append(_tables_word(folder))

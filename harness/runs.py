@@ -12,6 +12,8 @@ from harness.errors import UsageError
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 RESERVED = frozenset({"published"})
 RUN_JSON = "run.json"
+RUNG_NAME = re.compile(r"c[1-9][0-9]{0,5}(\.r[1-9][0-9]{0,3})?")
+"""A rung of a ladder, ``c32``, or a repeat of one, ``c32.r2``."""
 SUMS = "SHA256SUMS"
 SAVED = "SAVED"
 
@@ -154,6 +156,30 @@ class RunFolder:
     def fleet_json(self) -> Path:
         """What the fleet is and how it stands; rewritten by its supervisor."""
         return self.live / "fleet.json"
+
+    @property
+    def rungs_json(self) -> Path:
+        """Which rungs a ladder has, as far as they are planned."""
+        return self.live / "rungs.json"
+
+    @property
+    def tier_json(self) -> Path:
+        """What the embedded tier is and how it stands; rewritten by its launcher."""
+        return self.live / "tier.json"
+
+    @property
+    def target_json(self) -> Path:
+        """What a ladder's target told of itself before the first rung."""
+        return self.live / "target.json"
+
+    @property
+    def workload_json(self) -> Path:
+        """What was prepared for a turn to run, and measured of it."""
+        return self.live / "workload.json"
+
+    def rung_json(self, rung: str) -> Path:
+        """The record of one rung; while it is not there, the rung was not measured."""
+        return self.live / f"{rung}.json"
 
     @property
     def load_json(self) -> Path:

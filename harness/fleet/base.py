@@ -1,4 +1,4 @@
-"""What a stage may ask of a fleet. A fleet knows nothing of gates; a stage knows nothing of processes or pods."""
+"""What a stage may ask of the place of a run. It knows nothing of gates; a stage knows nothing of processes or pods."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class LoadState:
     detail: str = ""
 
 
-class Fleet(Protocol):
-    """A place where load runs. Every method may be called again after the harness was killed."""
+class Place(Protocol):
+    """Where a run takes place. Every method may be called again after the harness was killed."""
 
     def pins(self) -> dict[str, str]:
         """Name → version or digest of everything that takes part and can be pinned."""
@@ -52,9 +52,6 @@ class Fleet(Protocol):
     def is_up(self) -> bool:
         """True while the fleet that ``start`` made still stands."""
 
-    def start_load(self) -> None:
-        """Start the driver, the churn and the faults of the plan, once. A second call changes nothing."""
-
     def load_state(self) -> LoadState:
         """How the load stands, read from outside: never from this process's memory."""
 
@@ -66,3 +63,10 @@ class Fleet(Protocol):
 
     def sweep(self) -> list[str]:
         """End what a dead run left behind, by pid and start time. Returns a line for each thing ended."""
+
+
+class Fleet(Place, Protocol):
+    """The place of a soak: a fleet that carries its load by itself."""
+
+    def start_load(self) -> None:
+        """Start the driver, the churn and the faults of the plan, once. A second call changes nothing."""

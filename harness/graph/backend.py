@@ -18,7 +18,7 @@ from doit.dependency import FileChangedChecker
 
 from harness.files import sha256_file
 from harness.graph import receipts
-from harness.runs import RUN_ID, RunFolder
+from harness.runs import RunFolder
 
 
 class Sha256Checker(FileChangedChecker):  # type: ignore[misc]
@@ -41,10 +41,8 @@ class ReceiptBackend:
         self.name = name
 
     def _stage(self, task_id: str) -> tuple[RunFolder, str] | None:
-        stage, _, run = task_id.partition(":")
-        if stage in receipts.STAGES and RUN_ID.fullmatch(run):
-            return RunFolder(Path(self.name) / run), stage
-        return None
+        found = receipts.parse_task(task_id)
+        return (RunFolder(Path(self.name) / found[0]), found[1]) if found else None
 
     def get(self, task_id: str, dependency: str) -> Any:
         """What the receipt says of one dependency; None when there is no receipt."""

@@ -5,16 +5,19 @@ from __future__ import annotations
 import difflib
 import os
 import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness import settings as settings_module
+from harness.e8.arms import ARMS
 from harness.errors import BusyError, EvidenceError, SettingsError, UsageError
 from harness.files import read_json
-from harness.graph import receipts
+from harness.graph import receipts, rungs
 from harness.runs import RESERVED, RUN_ID, RunFolder, check_run_id, new_run_id
 from harness.settings import Settings
+from harness.store.columns import LADDER, SOAK
+from harness.store.kinds import kind_of_run
 
 COMMANDS = frozenset({"run", "list", "info", "help", "tabcompletion"})
 REFUSED_COMMANDS = frozenset({"clean", "forget", "ignore", "dumpdb", "strace", "reset-dep"})
@@ -22,35 +25,100 @@ OPTIONS = frozenset(
     {"-a", "--always-execute", "-c", "--continue", "-v", "--verbosity", "--all", "-q", "--quiet", "--status", "-p",
      "--private", "--deps", "--template", "--sort", "--no-status", "--shell", "--help", "--version"}
 )  # fmt: skip
-TASKS = (*receipts.STAGES, "soak", "teardown", "status", "test", "lint", "verify-full", "bench")
-LIVE_STAGES = ("plan", "pins", "preflight", "engines", "load")
+CHECKS = ("e8-lag-check", "e8-soak", "free-check")
+TASKS = (*receipts.STAGES, SOAK, LADDER, "teardown", "status", *CHECKS, "test", "lint", "verify-full", "bench")
 NEWEST = 50  # runs that get tasks of their own when the command line names none
 
 
 @dataclass(frozen=True)
 class Invocation:
-    """One call of ``doit``. ``soak_run`` is the run whose live stages may be started, if any."""
+    """One call of ``doit``. ``live_run`` is the run whose live stages may be started, if any, and ``kind`` its kind.
+
+    ``queued`` are further ladders that the same call climbs, one after another. ``told`` are the tasks of which the
+    terminal was told already: a graph may be drawn more than once.
+    """
 
     settings: Settings
     doit_arguments: tuple[str, ...]
     command: str
     selected: tuple[str, ...]
     runs: Path
-    soak_run: RunFolder | None
+    live_run: RunFolder | None
     named: tuple[RunFolder, ...]
+    kind: str = SOAK
     errors: list[Exception] = field(default_factory=list)
     suffix: str = ""
+    queued: tuple[tuple[RunFolder, Settings], ...] = ()
+    told: set[str] = field(default_factory=set)
 
     def again(self, words: str) -> str:
         """``./doit <words>`` as it has to be typed to reach the same runs folder as this call."""
         return f"./doit {words}{self.suffix}"
 
+    def goes_on(self, folder: RunFolder) -> str:
+        """What goes on with a run."""
+        return self.again(f"{self.kind_of(folder)} run={folder.run}")
+
     def shown(self) -> list[RunFolder]:
         """Runs that get tasks: those named, else the newest."""
         found = list(self.named) if self.named else newest_runs(self.runs)[:NEWEST]
-        if self.soak_run is not None and self.soak_run not in found:
-            found.append(self.soak_run)
+        if self.live_run is not None and self.live_run not in found:
+            found.append(self.live_run)
         return found
+
+    def kind_of(self, folder: RunFolder) -> str:
+        """The kind of a run, of the live one also before anything of it is on disk."""
+        return self.kind if folder == self.live_run else kind_of_run(folder)
+
+    def is_open(self, folder: RunFolder) -> bool:
+        """Whether it is not yet known which rungs the live ladder has: then what follows them cannot be drawn."""
+        live = folder == self.live_run and self.kind == LADDER
+        return live and not folder.saved.exists() and not rungs.planned(folder).complete
+
+    def is_drawn(self, folder: RunFolder, stage: str) -> bool:
+        """Whether the stage can be drawn now."""
+        if stage == "next-rung":
+            planned = rungs.planned(folder)
+            return planned.automatic and bool(planned.names)
+        return receipts.is_live(stage) or not self.is_open(folder)
+
+    def before(self, folder: RunFolder, stage: str | None) -> list[str]:
+        """The tasks of the stage that comes before another one, as far as they are drawn.
+
+        ``rungs`` are all rungs of a ladder; ``measured`` is the last stage before ``save``.
+        """
+        if stage == "measured":
+            last = "next-rung" if self.is_drawn(folder, "next-rung") else "rungs"
+            stage = last if self.kind_of(folder) == LADDER else "load"
+        names = rungs.planned(folder).names or ("workload",) if stage == "rungs" else (stage,)
+        over = folder.saved.exists()
+        return [receipts.task_of(folder.run, name) for name in names if name and not (over and receipts.is_live(name))]
+
+    def last_tasks(self, kind: str) -> list[str]:
+        """What the whole of the live run comes to, as far as it can be drawn now; nothing for a run of another kind."""
+        folder = self.live_run
+        if folder is None or kind != self.kind:
+            return []
+        if not self.is_open(folder):
+            return [receipts.task_of(folder.run, "report")]
+        return self.before(folder, "measured")
+
+    def per_run(self) -> Iterator[Invocation]:
+        """This call, then one for each further ladder: the other tasks that were asked for are the first one's."""
+        yield self
+        options = tuple(item for item in self.doit_arguments if item.startswith("-"))
+        for folder, settings in self.queued:
+            yield replace(
+                self,
+                settings=settings,
+                doit_arguments=(*options, LADDER),
+                selected=(LADDER,),
+                live_run=folder,
+                named=(),
+                errors=[],
+                queued=(),
+                told=set(),
+            )
 
 
 _current: list[Invocation] = []
@@ -86,10 +154,24 @@ def parse(arguments: list[str], environment: Mapping[str, str], toml: Path) -> I
     selected = tuple(words[1:] if words and words[0] == command else words)
     _check_stages(command, selected)
     runs = Path(settings.runs)
-    soak_run, settings = _soak_run(settings, variables, command, selected, runs)
+    kind = _kind(command, selected, runs)
+    _check_keys(variables, kind)
+    live = _live_runs(settings, variables, command, selected, runs, kind)
+    folder, settings = live[0] if live else (None, settings)
     named = tuple(RunFolder(runs / run) for run in _named_runs(selected, runs))
     suffix = f" runs={shlex.quote(variables['runs'])}" if "runs" in variables else ""
-    return Invocation(settings, tuple(doit_arguments), command, selected, runs, soak_run, named, suffix=suffix)
+    return Invocation(
+        settings,
+        tuple(doit_arguments),
+        command,
+        selected,
+        runs,
+        folder,
+        named,
+        kind=kind or SOAK,
+        suffix=suffix,
+        queued=tuple(live[1:]),
+    )
 
 
 def _check_options(arguments: list[str]) -> None:
@@ -114,7 +196,7 @@ def _check_stages(command: str, selected: tuple[str, ...]) -> None:
             raise UsageError(
                 f"there is no task {item!r}; " + (f"did you mean {near[0]}?" if near else "./doit list shows them")
             )
-    bare = [item for item in selected if item in receipts.STAGES or item == "teardown"]
+    bare = [item for item in selected if item in receipts.STAGES or item in ("teardown", "free-check")]
     if command == "run" and bare:
         raise UsageError(
             f"{bare[0]} of which run? ./doit {bare[0]}:RUN; ./doit shows the last runs, ./doit soak makes one"
@@ -125,7 +207,8 @@ def _named_runs(selected: tuple[str, ...], runs: Path) -> list[str]:
     found: list[str] = []
     for item in selected:
         stage, colon, run = item.partition(":")
-        if colon and (stage in receipts.STAGES or stage == "teardown"):
+        stage, run = (LADDER, run.partition(":")[0]) if stage == LADDER else (stage, run)
+        if colon and (stage in receipts.STAGES or stage in (LADDER, "teardown", "free-check")):
             if not (runs / check_run_id(run)).is_dir():
                 raise UsageError(
                     f"there is no run {run} in {runs}{os.sep}; ./doit list --all shows those that are there"
@@ -137,26 +220,94 @@ def _named_runs(selected: tuple[str, ...], runs: Path) -> list[str]:
     return found
 
 
-def _soak_run(
-    settings: Settings, variables: Mapping[str, str], command: str, selected: tuple[str, ...], runs: Path
-) -> tuple[RunFolder | None, Settings]:
-    live = {item.partition(":")[2] for item in selected if item.partition(":")[0] in LIVE_STAGES and ":" in item}
-    if "soak" in selected:
-        live.add(settings.run)
-    elif "run" in variables:
-        raise SettingsError("run=ID goes with soak: ./doit soak run=ID; for one stage of a run type ./doit gate:ID")
-    if not live:
-        return None, settings
-    if len(live) > 1:
-        raise UsageError("one load at a time: name one run")
-    run = live.pop()
-    if not run:
-        return (RunFolder(runs / new_run_id(settings.profile)) if command == "run" else None), settings
-    folder = RunFolder(runs / check_run_id(run))
+def _kind(command: str, selected: tuple[str, ...], runs: Path) -> str | None:
+    """The kind of run that may be started or gone on with; None where nothing live is asked for. Raises UsageError."""
+    kinds = {item for item in selected if item in (SOAK, LADDER)} if command != "help" else set()
+    kinds |= {LADDER for item in selected if item in ("e8-soak", "e8-lag-check")}
+    kinds |= {kind_of_run(RunFolder(runs / run)) for run in _live_names(selected)}
+    if len(kinds) > 1:
+        raise UsageError(f"one load at a time: {' and '.join(sorted(kinds))} are two commands")
+    return next(iter(kinds), None)
+
+
+def _live_names(selected: tuple[str, ...]) -> list[str]:
+    """Runs of which a live stage is asked for by name, each once."""
+    found = (receipts.parse_task(item) for item in selected)
+    return list(dict.fromkeys(each[0] for each in found if each and receipts.is_live(each[1])))
+
+
+def _check_keys(variables: Mapping[str, str], kind: str | None) -> None:
+    """Refuse a setting that means nothing to what is asked for: unheard, it would be believed."""
+    for key in variables if kind else ():
+        if not settings_module.is_for(key, ladder=kind == LADDER):
+            other = LADDER if kind == SOAK else SOAK
+            raise SettingsError(f"{key}= means nothing to ./doit {kind}: it goes with ./doit {other}")
+
+
+def _live_runs(
+    settings: Settings,
+    variables: Mapping[str, str],
+    command: str,
+    selected: tuple[str, ...],
+    runs: Path,
+    kind: str | None,
+) -> list[tuple[RunFolder, Settings]]:
+    """The runs that this call starts or goes on with, with their settings. Raises UsageError."""
+    by_name = _live_names(selected)
+    whole = SOAK in selected or LADDER in selected
+    if not whole and "run" in variables:
+        raise SettingsError(
+            "run=ID goes with soak and e8: ./doit soak run=ID; for one stage of a run type ./doit gate:ID"
+        )
+    if whole and command == "help":
+        return []
+    if by_name:
+        if len(by_name) > 1 or (whole and settings.run not in by_name):
+            raise UsageError("one load at a time: name one run")
+        return [_resumed(RunFolder(runs / check_run_id(by_name[0])), settings, variables, runs, str(kind), whole=whole)]
+    if not whole or (not settings.run and command != "run"):
+        return []
+    if kind == SOAK:
+        run = settings.run or new_run_id(settings.profile)
+        return [_resumed(RunFolder(runs / check_run_id(run)), settings, variables, runs, SOAK, whole=True)]
+    found = []
+    for arm in _arms(settings, runs):
+        run = _ladder_run(settings.run or new_run_id(LADDER), arm)
+        own = {**variables, "arm": arm}
+        asked = replace(settings, arm=arm)
+        found.append(_resumed(RunFolder(runs / check_run_id(run)), asked, own, runs, LADDER, whole=True))
+    return found
+
+
+def _ladder_run(name: str, arm: str) -> str:
+    """A ladder's run names its arm, so that no reader has to look it up."""
+    return name if name.endswith(f"-{arm}") else f"{name}-{arm}"
+
+
+def _arms(settings: Settings, runs: Path) -> list[str]:
+    """The arms to climb: of a run that names one, that; of one that is there, those it has. Raises UsageError."""
+    named = [arm for arm in ARMS if settings.run.endswith(f"-{arm}")]
+    if named and settings.arm not in ("both", named[0]):
+        raise UsageError(
+            f"run={settings.run} names the {named[0]} arm and arm={settings.arm} is the other: leave one out"
+        )
+    if named:
+        return named
+    there = [arm for arm in ARMS if settings.run and (runs / f"{settings.run}-{arm}").exists()]
+    return there if there and settings.arm == "both" else [arm for arm in ARMS if settings.arm in ("both", arm)]
+
+
+def _resumed(
+    folder: RunFolder, settings: Settings, variables: Mapping[str, str], runs: Path, kind: str, *, whole: bool
+) -> tuple[RunFolder, Settings]:
+    """A run with the settings it goes on with: its own, where it was begun. Raises UsageError."""
     if not folder.run_json.exists():
         _refuse_near_names(folder, runs)
         return folder, settings
-    if "soak" not in selected and folder.saved.exists():
+    run, found = folder.run, kind_of_run(folder)
+    if found != kind:
+        raise UsageError(f"run {run} is no {kind}: ./doit {found} run={run} goes on with it")
+    if not whole and folder.saved.exists():
         raise UsageError(f"run {run} is saved, its load is over; ./doit gate:{run} grades it")
     own = run_settings(folder)
     asked, kept = settings.flat(), own.flat()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import getpass
 import platform
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -17,10 +17,22 @@ from typing import Any
 
 from harness import __version__
 from harness.files import read_json, sha256_file, utc_stamp, write_json
-from harness.runs import RunFolder
+from harness.runs import RUN_ID, RUNG_NAME, RunFolder
+from harness.store.columns import LADDER, SOAK
 
-STAGES = ("plan", "pins", "preflight", "engines", "load", "save", "tables", "gate", "report")
 DERIVED = ("tables", "gate", "report")
+STAGES_OF: Mapping[str, tuple[str, ...]] = {
+    SOAK: ("plan", "pins", "preflight", "engines", "load", "save", *DERIVED),
+    LADDER: ("plan", "pins", "preflight", "workload", "next-rung", "save", *DERIVED),
+}
+"""Kind of run → its stages, in order. A ladder's rungs are stages too, under their own names."""
+_PLACE: Mapping[str, int] = {
+    "plan": 0, "pins": 10, "preflight": 20, "engines": 30, "workload": 30, "load": 40, "next-rung": 45,
+    "save": 50, "tables": 60, "gate": 70, "report": 80,
+}  # fmt: skip
+_PLACE_OF_RUNGS = 40
+STAGES = tuple(_PLACE)
+LIVE_STAGES = tuple(stage for stage in STAGES if _PLACE[stage] < _PLACE["save"])
 PROJECT = Path(__file__).resolve().parents[2]
 SCHEMA = 1
 
@@ -38,7 +50,46 @@ class Receipt:
 
 def path_of(folder: RunFolder, stage: str) -> Path:
     """``stages/<nn>-<stage>.json``."""
-    return folder.stages / f"{STAGES.index(stage) * 10:02d}-{stage}.json"
+    return folder.stages / f"{_PLACE.get(stage, _PLACE_OF_RUNGS):02d}-{stage}.json"
+
+
+def is_rung(stage: str) -> bool:
+    """Whether the stage is a rung of a ladder."""
+    return RUNG_NAME.fullmatch(stage) is not None
+
+
+def is_live(stage: str) -> bool:
+    """Whether the stage comes before ``save``: of a run that is saved it is over."""
+    return is_rung(stage) or stage in LIVE_STAGES
+
+
+def task_of(run: str, stage: str) -> str:
+    """The name of a stage's task: ``gate:RUN``, and ``e8:RUN:c8`` of a rung."""
+    return f"{LADDER}:{run}:{stage}" if is_rung(stage) else f"{stage}:{run}"
+
+
+def parse_task(task: str) -> tuple[str, str] | None:
+    """Inverse of ``task_of``: run and stage; None for a task that is no stage of a run."""
+    stage, _, run = task.partition(":")
+    if stage == LADDER:
+        run, _, stage = run.partition(":")
+        known = is_rung(stage)
+    else:
+        known = stage in STAGES
+    return (run, stage) if known and RUN_ID.fullmatch(run) else None
+
+
+def done(folder: RunFolder) -> list[str]:
+    """Every stage that has a receipt, in the order in which stages come; rungs by their number."""
+    found = (path.stem.partition("-")[2] for path in folder.stages.glob("[0-9][0-9]-*.json"))
+    return sorted((stage for stage in found if is_rung(stage) or stage in STAGES), key=_order)
+
+
+def _order(stage: str) -> tuple[int, int, int]:
+    if not is_rung(stage):
+        return _PLACE[stage], 0, 0
+    c, _, repeat = stage[1:].partition(".r")
+    return _PLACE_OF_RUNGS, int(c), int(repeat or 1)
 
 
 def name_of(path: Path, folder: RunFolder) -> str:

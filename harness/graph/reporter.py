@@ -32,19 +32,22 @@ class StageReporter(ConsoleReporter):  # type: ignore[misc]
         """A stage is done."""
         found = self._receipt(task)
         if found:
+            current().told.add(task.name)
             self._line(found.stage, "done", f"{time.monotonic() - self._started_at:7.1f} s", found)
 
     def skip_uptodate(self, task: Any) -> None:
         """A stage has nothing to do."""
         found = self._receipt(task)
-        if found:
+        if found and task.name not in current().told:  # a graph that is drawn again meets what it did before
             self._line(found.stage, "kept", " " * 9, found)
+            current().told.add(task.name)
 
     def add_failure(self, task: Any, fail: BaseFail) -> None:
         """A stage could not be done. The sentence itself comes last, from the entry point."""
         if isinstance(fail, UnmetDependency):
             return
-        stage = task.name.partition(":")[0]
+        found = receipts.parse_task(task.name)
+        stage = found[1] if found else task.name.partition(":")[0]
         self.write(f"{stage:<{COLUMN}}{self._paint('stopped', 31)}  {time.monotonic() - self._started_at:7.1f} s\n")
         invocation = current()
         if not invocation.errors:
@@ -58,10 +61,8 @@ class StageReporter(ConsoleReporter):  # type: ignore[misc]
         current().errors.append(RuntimeError(msg))
 
     def _receipt(self, task: Any) -> receipts.Receipt | None:
-        stage, _, run = task.name.partition(":")
-        if stage not in receipts.STAGES or not run:
-            return None
-        return receipts.read(RunFolder(current().runs / run), stage)
+        found = receipts.parse_task(task.name)
+        return receipts.read(RunFolder(current().runs / found[0]), found[1]) if found else None
 
     def _line(self, stage: str, word: str, took: str, receipt: receipts.Receipt) -> None:
         summary = receipt.outcome.get("summary", "")

@@ -6,15 +6,16 @@ import errno
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from doit.exceptions import TaskFailed
 
 from harness.errors import HarnessError, StageError
 from harness.files import utc_stamp
 from harness.graph import lock, receipts
-from harness.graph.invocation import LIVE_STAGES, Invocation
+from harness.graph.invocation import Invocation
 from harness.runs import RunFolder
+from harness.store.columns import LADDER, SOAK
 
 Work = Callable[[RunFolder], dict[str, Any]]
 Paths = Callable[[RunFolder], Iterable[Path]]
@@ -100,44 +101,53 @@ def describe(error: OSError, doing: str) -> str:
     return f"{doing}: {error.strerror or error}{where}"
 
 
-def stages(
-    invocation: Invocation,
-    stage: str,
-    does: Work,
-    *,
-    reads: Paths,
-    makes: Paths,
-    after: str | None,
-    intact: Callable[[RunFolder], str | None] | None = None,
-) -> Iterator[dict[str, Any]]:
-    """One doit task ``<stage>:<run>`` for each run that this invocation concerns.
+class Module(Protocol):
+    """The module of a stage. One that has a function ``intact`` is asked by it too, see ``Intact``."""
 
-    ``after`` is the stage before, which must be up to date first. Of a run that is saved the live stages are over and
-    are not drawn, whatever became of the files they worked with. A derived stage (tables, gate, report) never
-    drags in the stages before ``save``: re-grading what is saved must not start a load.
+    def work(self, folder: RunFolder, /) -> dict[str, Any]:
+        """Do it. What comes back stands in the receipt; ``summary`` is shown."""
+
+    def reads(self, folder: RunFolder, /) -> Iterable[Path]:
+        """The files that it depends on."""
+
+    def makes(self, folder: RunFolder, /) -> Iterable[Path]:
+        """The files that it leaves."""
+
+
+def stages(
+    invocation: Invocation, stage: str, *, soak: Module | None = None, ladder: Module | None = None, after: str | None
+) -> Iterator[dict[str, Any]]:
+    """One doit task ``<stage>:<run>`` for each run that this invocation concerns and whose kind has this stage.
+
+    ``after`` is the stage before, which must be up to date first, ``rungs`` all rungs of a ladder. Of a run that is
+    saved the live stages are over and are not drawn, whatever became of the files they worked with. A derived stage
+    (tables, gate, report) never drags in the stages before ``save``: re-grading what is saved must not start a load.
     """
     for folder in invocation.shown():
-        live = invocation.soak_run is not None and folder == invocation.soak_run
-        over = folder.saved.exists()
-        if stage in LIVE_STAGES and (over or not live):
+        module = {SOAK: soak, LADDER: ladder}[invocation.kind_of(folder)]
+        live = folder == invocation.live_run
+        if module is None or (receipts.is_live(stage) and (not live or folder.saved.exists())):
             continue
-        read = [path.absolute() for path in reads(folder)]
-        if not live:
-            read = [path for path in read if path.is_file()]
-        receipt = receipts.path_of(folder, stage).absolute()
-        yield {
-            "name": folder.run,
-            "doc": f"{stage} of run {folder.run}",
-            "actions": [Task(invocation, folder, stage, does, reads=reads, makes=makes)],
-            "file_dep": [str(path) for path in read],
-            "targets": [str(receipt)],
-            "task_dep": [f"{after}:{folder.run}"]
-            if after and (after in receipts.DERIVED or (live and _is_drawn(after, over)))
-            else [],
-            "uptodate": [Intact(folder, stage, intact)],
-            "verbosity": 2,
-        }
+        if not invocation.is_drawn(folder, stage):
+            continue
+        before = invocation.before(folder, after) if live or after in receipts.DERIVED else []
+        yield {"basename": stage, **stage_task(invocation, folder, stage, module, after=before)}
 
 
-def _is_drawn(stage: str, over: bool) -> bool:
-    return not (over and stage in LIVE_STAGES)
+def stage_task(
+    invocation: Invocation, folder: RunFolder, stage: str, module: Module, *, after: list[str]
+) -> dict[str, Any]:
+    """The doit task of one stage of one run; ``after`` are the tasks that must be up to date first."""
+    read = [path.absolute() for path in module.reads(folder)]
+    if folder != invocation.live_run:
+        read = [path for path in read if path.is_file()]
+    return {
+        "name": receipts.task_of(folder.run, stage).partition(":")[2],
+        "doc": f"{stage} of run {folder.run}",
+        "actions": [Task(invocation, folder, stage, module.work, reads=module.reads, makes=module.makes)],
+        "file_dep": [str(path) for path in read],
+        "targets": [str(receipts.path_of(folder, stage).absolute())],
+        "task_dep": after,
+        "uptodate": [Intact(folder, stage, getattr(module, "intact", None))],
+        "verbosity": 2,
+    }

@@ -8,7 +8,7 @@ from typing import Any
 from harness.errors import FleetError
 from harness.runs import RunFolder
 from harness.stages import load
-from harness.stages.fleets import fleet_of
+from harness.stages.places import fleet_of
 
 
 def reads(folder: RunFolder) -> list[Path]:

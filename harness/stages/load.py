@@ -14,7 +14,7 @@ from harness.progress import progress_line, read_object
 from harness.runs import RunFolder
 from harness.settings import Settings
 from harness.stages import save
-from harness.stages.fleets import fleet_of
+from harness.stages.places import fleet_of
 from harness.terminal import LiveLine
 
 LOOK_EVERY_S = 0.5

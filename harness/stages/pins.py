@@ -12,7 +12,9 @@ from harness.files import utc_stamp, write_json
 from harness.graph.invocation import run_settings
 from harness.graph.receipts import PROJECT
 from harness.runs import RunFolder
-from harness.stages.fleets import fleet_of
+from harness.stages.places import place_of
+from harness.store.columns import LADDER
+from harness.store.kinds import kind_of_run
 
 
 def pin_file(folder: RunFolder) -> Path:
@@ -32,8 +34,9 @@ def makes(folder: RunFolder) -> list[Path]:
 
 def work(folder: RunFolder) -> dict[str, Any]:
     """Compare; record what was found. Raises PinError with every difference in one sentence."""
-    wanted = read_pins(pin_file(folder))
-    found = fleet_of(folder).pins()
+    ladder = kind_of_run(folder) == LADDER
+    wanted = (read_ladder_pins if ladder else read_pins)(pin_file(folder))
+    found = place_of(folder).pins()
     wrong = compare(wanted, found)
     if wrong:
         raise PinError(
@@ -41,24 +44,40 @@ def work(folder: RunFolder) -> dict[str, Any]:
             "or change the pin on purpose"
         )
     write_json(folder.pins, {"schema": 1, "at": utc_stamp(), "machine": platform.machine(), "pins": found})
-    return {"summary": f"{len(wanted)} pins hold: envoy {found.get('envoy', '')[:19]}…", "pins": found}
+    shown = f"python {found['python']}, git {found['git']}" if ladder else f"envoy {found.get('envoy', '')[:19]}…"
+    return {"summary": f"{len(wanted)} pins hold: {shown}", "pins": found}
+
+
+def read_ladder_pins(path: Path) -> dict[str, str]:
+    """What a ladder is pinned to, which may be nothing. Raises PinError when the file cannot be read."""
+    pins = _document(path).get("ladder", {})
+    if not isinstance(pins, dict):
+        raise PinError(f"{path}: ladder is no table of pins")
+    return _texts(path, pins)
 
 
 def read_pins(path: Path) -> dict[str, str]:
     """The pins for this kind of machine. Raises PinError when there are none, or when the file cannot be read."""
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise PinError(
-            f"{path}: the pin file cannot be read ({reason}); pin_file= names it, pins.toml ships"
-        ) from error
+    document = _document(path)
     versions, binaries = document.get("versions"), document.get("binaries", {})
     machine = platform.machine()
     digests = binaries.get(machine) if isinstance(binaries, dict) else None
     if not isinstance(versions, dict) or not isinstance(digests, dict) or not versions or not digests:
         raise PinError(f"{path}: names no versions, or no binaries for {machine}; add a table [binaries.{machine}]")
-    pins = {**versions, **digests}
+    return _texts(path, {**versions, **digests})
+
+
+def _document(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise PinError(
+            f"{path}: the pin file cannot be read ({reason}); pin_file= names it, pins.toml ships"
+        ) from error
+
+
+def _texts(path: Path, pins: dict[str, Any]) -> dict[str, str]:
     if not all(isinstance(value, str) and value for value in pins.values()):
         raise PinError(f"{path}: every pin must be text")
     return pins

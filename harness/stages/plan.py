@@ -34,7 +34,7 @@ def makes(folder: RunFolder) -> list[Path]:
 
 
 def check(settings: Settings) -> Planned:
-    """The plan of these settings, worked out and thrown away: a refusal costs nothing. Raises UsageError."""
+    """The plan of a soak of these settings, worked out and thrown away: a refusal costs nothing. Raises UsageError."""
     from harness.fleet.local.faults import parse
 
     planned = build_plan(settings)

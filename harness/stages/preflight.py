@@ -7,12 +7,14 @@ from typing import Any
 
 from harness.errors import PreflightError
 from harness.runs import RunFolder
-from harness.stages.fleets import fleet_of
+from harness.stages.places import place_of
+from harness.store.columns import LADDER
+from harness.store.kinds import kind_of_run
 
 
 def reads(folder: RunFolder) -> list[Path]:
-    """The plan."""
-    return [folder.plan]
+    """What is to be done: the plan of a soak; of a ladder what it is, for its rungs may not be known yet."""
+    return [folder.run_json if kind_of_run(folder) == LADDER else folder.plan]
 
 
 def makes(folder: RunFolder) -> list[Path]:
@@ -22,7 +24,7 @@ def makes(folder: RunFolder) -> list[Path]:
 
 def work(folder: RunFolder) -> dict[str, Any]:
     """Run every check. Raises PreflightError that names all that failed."""
-    checks = fleet_of(folder).preflight()
+    checks = place_of(folder).preflight()
     failed = [f"{check.name}: {check.seen}" for check in checks if not check.ok]
     if failed or not checks:
         raise PreflightError(

@@ -7,11 +7,13 @@ from typing import Any
 
 from harness import __version__
 from harness.errors import EvidenceError, LoadError
-from harness.files import copy_whole, read_json, sha256_file, utc_stamp, write_atomic
+from harness.files import copy_whole, read_json, sha256_file, utc_stamp, write_atomic, write_json
 from harness.graph import receipts
 from harness.graph.invocation import run_settings
 from harness.runs import SAVED, SUMS, RunFolder
-from harness.stages.fleets import fleet_of
+from harness.stages.places import place_of
+from harness.store.columns import LADDER, SOAK
+from harness.store.kinds import LADDER_FILE, kind_of_run
 
 PRUNE_BYTES = 1 << 20  # live logs above this size go once their evidence is proved
 
@@ -30,17 +32,21 @@ def work(folder: RunFolder) -> dict[str, Any]:
     """Copy, sum, mark. A second call proves what is there and writes nothing. Raises EvidenceError or LoadError."""
     _check_receipt(folder)
     if not folder.saved.exists():
-        state = fleet_of(folder).load_state()
+        place = place_of(folder)
+        state = place.load_state()
         if state.state != "ended":
             names = collect(folder)
             raise LoadError(
                 f"there is no report to save ({state.detail or state.state}); what there is, {len(names)} files, "
                 f"stands in {folder.evidence}"
             )
+        if kind_of_run(folder) == LADDER:
+            place.stop(cancel_load=False)  # its tier still waits for another rung
         collect(folder)
         for torn in folder.evidence.glob(".*.tmp"):  # a copy that was killed half-way
             torn.unlink()
-        _times(folder.evidence)
+        if kind_of_run(folder) == SOAK:
+            _times(folder.evidence)
         write_atomic(folder.sums, _sums(folder.evidence))
         write_atomic(folder.saved, utc_stamp() + "\n")
     sums = verify(folder.evidence)
@@ -65,8 +71,13 @@ def collect(folder: RunFolder) -> list[str]:
     folder.evidence.mkdir(parents=True, exist_ok=True)
     if folder.saved.exists():
         return sorted(verify(folder.evidence))
-    names = fleet_of(folder).collect(folder.evidence)
+    names = place_of(folder).collect(folder.evidence)
     copy_whole(folder.run_json, folder.evidence / "run.json")
+    if kind_of_run(folder) == LADDER:
+        from harness.stages.ladder import document
+
+        write_json(folder.evidence / LADDER_FILE, document.ladder_document(folder))
+        return sorted({*names, "run.json", LADDER_FILE})
     write_atomic(folder.evidence / "run.env", _run_env(folder))
     return sorted({*names, "run.json", "run.env"})
 

@@ -32,18 +32,19 @@ def text(invocation: Invocation) -> str:
     lines = [count if runs else f"no runs in {invocation.runs} yet"]
     lines += [f"  {folder.run:<28} {state(folder)}" for folder in runs[:SHOWN]]
     if unfinished is not None:
-        lines.append(f"next: {again(f'soak run={unfinished.run}')}    goes on with the unfinished run")
+        lines.append(f"next: {invocation.goes_on(unfinished)}    goes on with the unfinished run")
         lines.append(f"      {again(f'teardown:{unfinished.run}')}    ends it and saves what it has")
     elif runs and not receipts.read(runs[0], "gate") and runs[0].adopted.exists():
         lines.append(f"next: {again(f'gate:{runs[0].run}')}    grades the run that was adopted")
     elif runs and not receipts.read(runs[0], "gate") and not runs[0].closed.exists() and runs[0].run_json.exists():
-        lines.append(f"next: {again(f'soak run={runs[0].run}')}    goes on where it stopped")
+        lines.append(f"next: {invocation.goes_on(runs[0])}    goes on where it stopped")
         lines.append(f"      {again('soak')}    a new run, 60 s")
     elif runs and receipts.read(runs[0], "gate"):
         lines.append(f"next: {again(f'gate:{runs[0].run}')}    grades its saved data again, or repeats the verdict")
         lines.append(f"      {again('soak')}    a new run, 60 s")
     else:
         lines.append(f"next: {again('soak')}    a run of 60 s on this machine, from pins to verdict")
+        lines.append(f"      {again('e8')}    two ladders of concurrent turns on this machine, about 6 minutes")
     return "\n".join(lines) + "\n"
 
 
@@ -66,7 +67,7 @@ def _state(folder: RunFolder) -> str:
             return "graded, but its verdict is not as it was stored: grade it again"
     if folder.adopted.exists():
         return "adopted"
-    done = [stage for stage in receipts.STAGES if receipts.path_of(folder, stage).exists()]
+    done = receipts.done(folder)
     if folder.closed.exists():
         return f"ended without a verdict: {_reason(folder)}"
     return f"stands after {done[-1]}" if done else "has only begun"

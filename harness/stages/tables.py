@@ -11,12 +11,16 @@ from harness.graph import receipts
 from harness.graph.receipts import PROJECT
 from harness.runs import RunFolder
 from harness.store import made
+from harness.store.columns import LADDER
+from harness.store.kinds import kind_of_run
 from harness.store.sums import list_entries, read_sums, shown, unlisted, verify_sums
 
 
 def reads(folder: RunFolder) -> list[Path]:
     """Every saved file, so that one changed byte is noticed, and the code that makes tables of them."""
     code = sorted((PROJECT / "harness" / "store").rglob("*.py"))
+    if kind_of_run(folder) == LADDER:
+        code += [PROJECT / "harness" / "e8" / name for name in ("record.py", "reading.py")]
     saved = [folder.evidence / name for name, is_file in _entries(folder).items() if is_file]
     return [*(sorted(saved) or [folder.sums]), *code]
 
@@ -70,7 +74,7 @@ def check_seal(folder: RunFolder) -> None:
     if saved is not None and saved.outputs.get(receipts.name_of(folder.sums, folder)) != sha256_file(folder.sums):
         raise EvidenceError(f"{folder.sums} is not the list that was saved: the evidence proves nothing")
     sums = verify_sums(folder.evidence)
-    for stage in receipts.STAGES[: receipts.STAGES.index("save")]:
+    for stage in filter(receipts.is_live, receipts.done(folder)):
         receipt = receipts.read(folder, stage)
         for name, digest in receipt.outputs.items() if receipt else ():
             file = name.rpartition("/")[2].removeprefix("run:")

@@ -15,7 +15,9 @@ from harness.graph import lock, receipts
 from harness.graph.invocation import Invocation
 from harness.runs import RunFolder
 from harness.stages import save
-from harness.stages.fleets import fleet_of
+from harness.stages.places import place_of
+from harness.store.columns import LADDER
+from harness.store.kinds import kind_of_run
 
 
 def tasks(invocation: Invocation) -> Iterator[dict[str, Any]]:
@@ -40,13 +42,18 @@ def _action(invocation: Invocation, folder: RunFolder) -> Callable[[], TaskFaile
 
 def end(folder: RunFolder) -> None:
     """Cancel the load if one runs, end the fleet, save what there is, and give the run up."""
-    fleet = fleet_of(folder)
+    fleet = place_of(folder)
     with suppress(FleetError):  # a supervisor that does not answer is ended by the sweep
         fleet.stop(cancel_load=True)
     for line in fleet.sweep():
         sys.stdout.write(f"teardown   {line}\n")
     if lock.is_held(folder.root.parent):
-        sys.stdout.write(f"teardown   {folder.run} is down; the ./doit that follows it saves and grades it\n")
+        then = (
+            "the ./doit that climbs it stops: give this command again, and what was measured is saved"
+            if kind_of_run(folder) == LADDER
+            else "the ./doit that follows it saves and grades it"
+        )
+        sys.stdout.write(f"teardown   {folder.run} is down; {then}\n")
         return
     try:
         saved = f"saved {save.work(folder)['summary']}; grade it with ./doit gate:{folder.run}"

@@ -1,0 +1,106 @@
+"""The ladder as it stands, put together from its files: for the rules while it is climbed, and for the evidence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.e8.plan import LadderPlan
+from harness.e8.reading import parse_ladder
+from harness.e8.record import SCHEMA, Ladder
+from harness.errors import EvidenceError, LoadError
+from harness.files import read_json, utc_stamp, write_json
+from harness.fleet.tier import TierPlace
+from harness.graph import receipts, rungs
+from harness.graph.invocation import current
+from harness.runs import RunFolder
+
+_OF_TARGET = (
+    "measured", "workers", "turns_per_worker", "cap", "pool", "cores", "stub_url", "stub_url_echoed", "profile",
+    "lag_resolution_ms", "success_by", "lag_discriminates", "host_rest_pct",
+)  # fmt: skip
+_OF_WORKLOAD = ("duty", "duty_second", "execs_per_turn")
+
+
+def ladder(folder: RunFolder) -> Ladder:
+    """The ladder so far. Raises ReportFormatError for a file of it that is not what it should be."""
+    return parse_ladder(ladder_document(folder))
+
+
+def ladder_document(folder: RunFolder) -> dict[str, Any]:
+    """``ladder.json``: what is known of the target and the workload, and the record of every rung that was measured.
+
+    Raises EvidenceError when one of these files cannot be read.
+    """
+    plan = TierPlace(folder).plan()
+    own, names = plan.settings.e8, rungs.planned(folder).names
+    target = _object(folder, folder.target_json.name) or {}
+    workload = _object(folder, folder.workload_json.name) or {}
+    records = [_object(folder, f"{name}.json") for name in measured(folder)]
+    about = {key: target.get(key) for key in _OF_TARGET} | {key: workload.get(key) for key in _OF_WORKLOAD}
+    pools = [record["pool"] for record in records if record and record.get("pool") is not None]
+    return about | {
+        "schema": SCHEMA,
+        "run": folder.run,
+        "arm": plan.arm,
+        "basis": plan.basis,
+        "pool": max(pools, default=about["pool"]),
+        "turns_per_client": own.turns_per_rung,
+        "degrade_x": own.degrade_x,
+        "min_c": own.min_c,
+        "rss_budget_bytes": own.rss_budget_bytes or None,
+        "planned": list(names),
+        "rungs": records,
+    }
+
+
+def measured(folder: RunFolder) -> list[str]:
+    """The rungs that have a record, in the order in which they are planned."""
+    return [name for name in rungs.planned(folder).names if folder.rung_json(name).exists()]
+
+
+def stopped_by(folder: RunFolder) -> str | None:
+    """Why no further rung is measured: a rule refused the target, or a rung of it. None while nothing did."""
+    for stage in ("workload", *rungs.planned(folder).names):
+        receipt = receipts.read(folder, stage)
+        refused = receipt.outcome.get("refused") if receipt else None
+        if isinstance(refused, str):
+            return f"{stage}: {refused}" if stage != "workload" else refused
+    return None
+
+
+def check_same_system(place: TierPlace) -> None:
+    """Give the run up when rungs were measured and the embedded tier that carried them is gone.
+
+    Raises LoadError: the rungs that are left would be of another system.
+    """
+    folder = place.folder
+    done = measured(folder)
+    if not done or place.plan().tier is None or place.is_up():
+        return
+    reason = f"the tier that carried {', '.join(done)} is gone, and further rungs would be of another system"
+    saved = f"what was measured is kept: ./doit teardown:{folder.run} saves it"
+    write_json(folder.closed, {"schema": 1, "run": folder.run, "at": utc_stamp(), "reason": reason, "saved": saved})
+    raise LoadError(
+        f"{reason}; {current().again(f'teardown:{folder.run}')} saves what was measured, "
+        f"{current().again('e8')} starts a new ladder",
+        run=folder.run,
+    )
+
+
+def plan_of(folder: RunFolder) -> LadderPlan:
+    """What the ladder is to be."""
+    return TierPlace(folder).plan()
+
+
+def _object(folder: RunFolder, name: str) -> dict[str, Any] | None:
+    """A JSON object of the live files, None where there is none yet. Raises EvidenceError for another thing."""
+    path = folder.live / name
+    if not path.exists():
+        return None
+    try:
+        document = read_json(path)
+    except (OSError, ValueError) as error:
+        raise EvidenceError(f"{path} cannot be read ({error})", run=folder.run) from error
+    if not isinstance(document, dict):
+        raise EvidenceError(f"{path} holds no JSON object", run=folder.run)
+    return document
