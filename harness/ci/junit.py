@@ -20,9 +20,9 @@ OUTCOMES = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 class Case:
     """One testcase. ``outcome`` is failure, error, skipped, or None for what passed; ``kind`` is its type."""
 
-    target: str
-    node: str
-    elapsed_ms: int | None = None
+    classname: str
+    name: str
+    elapsed_ms: float | None = None
     outcome: str | None = None
     message: str = ""
     kind: str = ""
@@ -38,18 +38,23 @@ def junit(verdict: Verdict, *, tables_sha256: str | None = None, beside: Sequenc
     belong before the verdict's own.
     """
     cases = [*(case for target in verdict.targets for case in _cells(target)), _run(verdict)]
+    return document(cases, _properties(verdict, tables_sha256), [*beside, *_said(verdict)])
+
+
+def document(cases: Sequence[Case], properties: Iterable[tuple[str, str]], said: Iterable[str]) -> str:
+    """One suite with these cases; ``said`` are the lines of its system-out."""
     counts = {name: str(sum(case.outcome == outcome for case in cases)) for outcome, name in OUTCOMES.items()}
     root = Xml.Element("testsuites", name=SUITE)
     suite = Xml.SubElement(root, "testsuite", {"name": SUITE, "tests": str(len(cases)), **counts})
-    properties = Xml.SubElement(suite, "properties")
-    for name, value in _properties(verdict, tables_sha256):
-        Xml.SubElement(properties, "property", name=name, value=printable(value))
+    listed = Xml.SubElement(suite, "properties")
+    for name, value in properties:
+        Xml.SubElement(listed, "property", name=name, value=printable(value))
     for case in cases:
         _add(suite, case)
-    Xml.SubElement(suite, "system-out").text = _text([*beside, *_said(verdict)])
+    Xml.SubElement(suite, "system-out").text = _text(said)
     Xml.indent(root)
-    document: bytes = Xml.tostring(root, encoding="utf-8", xml_declaration=True)
-    return document.decode() + "\n"
+    whole: bytes = Xml.tostring(root, encoding="utf-8", xml_declaration=True)
+    return whole.decode() + "\n"
 
 
 def _properties(verdict: Verdict, tables_sha256: str | None) -> Iterator[tuple[str, str]]:
@@ -132,7 +137,7 @@ def _run(verdict: Verdict) -> Case:
 
 
 def _add(suite: Xml.Element, case: Case) -> None:
-    names = {"classname": printable(case.target), "name": printable(case.node)}
+    names = {"classname": printable(case.classname), "name": printable(case.name)}
     element = Xml.SubElement(suite, "testcase", names)
     if case.elapsed_ms is not None:
         element.set("time", f"{case.elapsed_ms / 1000:.3f}")

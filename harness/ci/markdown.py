@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,12 +29,19 @@ def markdown(verdict: Verdict, *, beside: Sequence[str] = (), limit_bytes: int =
     Where rows do not fit, the last line of their table says how many were left out; failing targets come first.
     ``beside`` are lines that belong before the verdict's own.
     """
-    opening = "\n".join([*_opening(verdict), *(f"- {data(line, LONGEST_PROSE)}" for line in beside), ""])
-    closing = f"\nRules: SHA-256 `{verdict.gate_sha256}`\n" if verdict.gate_sha256 else ""
-    room = limit_bytes - len((opening + closing).encode())
-    text, sections = [opening], [section for section in _sections(verdict) if section.items]
-    for number, section in enumerate(sections):
-        part = section.render(room // (len(sections) - number))  # what one part leaves goes to those after it
+    return summary(_opening(verdict), beside, _sections(verdict), verdict.gate_sha256, limit_bytes)
+
+
+def summary(
+    opening: Iterable[str], beside: Sequence[str], sections: Iterable[Section], gate_sha256: str, limit_bytes: int
+) -> str:
+    """A whole summary: its opening, the lines beside it, and as much of its sections as there is room for."""
+    head = "\n".join([*opening, *(f"- {data(line, LONGEST_PROSE)}" for line in beside), ""])
+    closing = f"\nRules: SHA-256 `{gate_sha256}`\n" if gate_sha256 else ""
+    room = limit_bytes - len((head + closing).encode())
+    text, filled = [head], [section for section in sections if section.items]
+    for number, section in enumerate(filled):
+        part = section.render(room // (len(filled) - number))  # what one part leaves goes to those after it
         room -= len(part.encode())
         text.append(part)
     return "".join([*text, closing])
@@ -82,11 +89,13 @@ def _left_out(rows: int) -> str:
     return f"\n{rows:,} more left out here; `harness gate RUN --json` has them all.\n"
 
 
-def _table(*columns: str) -> str:
+def table(*columns: str) -> str:
+    """The head of a table."""
     return f"\n| {' | '.join(columns)} |\n|{' --- |' * len(columns)}\n"
 
 
-def _row(*cells: str) -> str:
+def row(*cells: str) -> str:
+    """One row of a table."""
     return f"| {' | '.join(cells)} |"
 
 
@@ -108,13 +117,13 @@ def _sections(verdict: Verdict) -> Iterator[Section]:
     found += [(data(target.target), finding) for target in targets for finding in target.findings]
     blind = [(data(target.target), finding) for target in targets for finding in target.unmeasured]
     cells = [(target, node) for target in targets for node in target.nodes]
-    yield Section(_table("target", "verdict", "2xx of planned", "p99 of the worst node, ms", "rules"), targets, _target)
-    findings = _table("target", "node", "rule", "class", "requests", "whose", "what")
+    yield Section(table("target", "verdict", "2xx of planned", "p99 of the worst node, ms", "rules"), targets, _target)
+    findings = table("target", "node", "rule", "class", "requests", "whose", "what")
     yield Section("\n### Findings\n" + findings, found, lambda item: _finding(*item))
     yield Section("\n### Not measured\n" + findings, blind, lambda item: _finding(*item))
-    lost = "\n### Lost backends\n" + _table("node", "address", "targets", "error")
+    lost = "\n### Lost backends\n" + table("node", "address", "targets", "error")
     yield Section(lost, verdict.lost, _lost)
-    folded = f"\n<details><summary>{len(cells):,} cells: every target on every node</summary>\n" + _table(
+    folded = f"\n<details><summary>{len(cells):,} cells: every target on every node</summary>\n" + table(
         "target", "node", "state", "2xx of planned", "rps", "p50, ms", "p99, ms", "max, ms", "failures"
     )
     yield Section(folded, cells, lambda item: _cell(*item), "\n</details>\n")
@@ -124,27 +133,27 @@ def _sections(verdict: Verdict) -> Iterator[Section]:
 def _target(target: TargetResult) -> str:
     rules = ", ".join(dict.fromkeys(data(finding.rule) for finding in target.findings))
     done = _of(target.http_2xx, target.planned)
-    return _row(data(target.target), target.word, done, _ms(target.p99_ns), rules)
+    return row(data(target.target), target.word, done, _ms(target.p99_ns), rules)
 
 
 def _finding(target: str, finding: Finding) -> str:
     place = f"{target}: {data(finding.subject)}" if finding.subject else target
     node, failure_class = (data(text) if text else "" for text in (finding.node, finding.failure_class))
     count = "" if finding.count is None else f"{finding.count:,}"
-    return _row(
+    return row(
         place, node, data(finding.rule), failure_class, count, finding.cause, data(finding.detail, LONGEST_PROSE)
     )
 
 
 def _lost(lost: LostBackend) -> str:
-    return _row(data(lost.node), data(lost.backend), f"{lost.targets:,}", data(lost.error, LONGEST_PROSE))
+    return row(data(lost.node), data(lost.backend), f"{lost.targets:,}", data(lost.error, LONGEST_PROSE))
 
 
 def _cell(target: TargetResult, node: NodeResult) -> str:
     done = _of(node.http_2xx, node.planned)
     rate = UNKNOWN if node.rate_rps is None else brief(node.rate_rps)
     latency = (_ms(node.p50_ns), _ms(node.p99_ns), _ms(node.max_ns))
-    return _row(data(target.target), data(node.node), node.state, done, rate, *latency, _failures(node))
+    return row(data(target.target), data(node.node), node.state, done, rate, *latency, _failures(node))
 
 
 def _failures(node: NodeResult) -> str:

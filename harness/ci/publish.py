@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.files import write_atomic
 from harness.gate.verdict import Verdict
 from harness.terminal import printable
 
+if TYPE_CHECKING:
+    from harness.e8.verdict import LadderVerdict
+
 
 def publish(
-    verdict: Verdict,
+    verdict: Verdict | LadderVerdict,
     *,
     junit_file: Path | None = None,
     markdown_file: Path | None = None,
@@ -26,19 +30,37 @@ def publish(
     """
     troubles = []
     if junit_file is not None:
-        from harness.ci.junit import junit
-
-        troubles.append(_written(junit_file, junit(verdict, tables_sha256=tables_sha256, beside=beside)))
+        troubles.append(_written(junit_file, _junit(verdict, tables_sha256, beside)))
     if markdown_file is not None:
-        from harness.ci.markdown import LIMIT_BYTES, markdown
+        from harness.ci.markdown import LIMIT_BYTES
 
         if _is_step_summary(markdown_file):
             held = markdown_file.stat().st_size if markdown_file.is_file() else 0
-            text = markdown(verdict, beside=beside, limit_bytes=LIMIT_BYTES - held)
+            text = _markdown(verdict, beside, LIMIT_BYTES - held)
             troubles.append(_written(markdown_file, text, append=True))
         else:
-            troubles.append(_written(markdown_file, markdown(verdict, beside=beside)))
+            troubles.append(_written(markdown_file, _markdown(verdict, beside, LIMIT_BYTES)))
     return [trouble for trouble in troubles if trouble]
+
+
+def _junit(verdict: Verdict | LadderVerdict, tables_sha256: str | None, beside: Sequence[str]) -> str:
+    if isinstance(verdict, Verdict):
+        from harness.ci.junit import junit
+
+        return junit(verdict, tables_sha256=tables_sha256, beside=beside)
+    from harness.ci.ladder_junit import ladder_junit
+
+    return ladder_junit(verdict, tables_sha256=tables_sha256, beside=beside)
+
+
+def _markdown(verdict: Verdict | LadderVerdict, beside: Sequence[str], limit_bytes: int) -> str:
+    if isinstance(verdict, Verdict):
+        from harness.ci.markdown import markdown
+
+        return markdown(verdict, beside=beside, limit_bytes=limit_bytes)
+    from harness.ci.ladder_markdown import ladder_markdown
+
+    return ladder_markdown(verdict, beside=beside, limit_bytes=limit_bytes)
 
 
 def _is_step_summary(path: Path) -> bool:

@@ -34,7 +34,10 @@ file_option = click.Path(path_type=Path)
     help="Grade the results stream of a run that has no report; later gradings then do so too.",
 )
 @click.option(
-    "--junit", "junit_file", type=file_option, help="Write the verdict as JUnit XML, a case per target × node."
+    "--junit",
+    "junit_file",
+    type=file_option,
+    help="Write the verdict as JUnit XML: a case per target × node, of a ladder per rung.",
 )
 @click.option("--markdown", "markdown_file", type=file_option, help="Write a summary; to $GITHUB_STEP_SUMMARY, append.")
 @click.option("--history", is_flag=True, help="Grade nothing: list every grading, and what it changed.")
@@ -88,40 +91,29 @@ def gate(
     from harness.store.columns import LADDER
     from harness.store.kinds import kind_of_run
 
+    verdict: Verdict | LadderVerdict
     if kind_of_run(folder) == LADDER:
-        if per_node or stream or junit_file or markdown_file:
-            raise UsageError(f"run {run} is a ladder: of the options --json, --history and --runs go with it", run=run)
-        return _say_ladder(_grade_ladder(folder), folder, as_json=as_json)
-
-    from harness.stages.gate import beside
-
-    if stream and (folder.evidence / "report.json").exists():
-        raise UsageError(
-            f"run {run} has a report.json and is graded by it, whole or damaged: leave out --stream", run=run
-        )
-    verdict, tables_sha256 = _grade(folder, stream=stream or None)
-    lines = beside(folder)
-    troubles = []
-    if junit_file or markdown_file:
-        from harness.ci.publish import publish
-
-        troubles = publish(
-            verdict, junit_file=junit_file, markdown_file=markdown_file, tables_sha256=tables_sha256, beside=lines
-        )
-    _say(folder, verdict, lines, per_node=per_node, as_json=as_json)
+        if per_node or stream:
+            raise UsageError(f"run {run} is a ladder, which has no nodes and no results stream", run=run)
+        verdict = _grade_ladder(folder)
+    else:
+        if stream and (folder.evidence / "report.json").exists():
+            raise UsageError(
+                f"run {run} has a report.json and is graded by it, whole or damaged: leave out --stream", run=run
+            )
+        verdict = _grade(folder, stream=stream or None)
+    troubles = _publish(folder, verdict, junit_file, markdown_file) if junit_file or markdown_file else []
+    _say(folder, verdict, per_node=per_node, as_json=as_json)
     if troubles:
         raise StageError(f"{' and '.join(troubles)}: the verdict {verdict.word} stands, name another file", run=run)
     return verdict.exit_code
 
 
-def _grade(folder: RunFolder, *, stream: bool | None) -> tuple[Verdict, str | None]:
-    """The verdict of a soak, and the digest of the tables' index."""
-    from harness.files import sha256_file
+def _grade(folder: RunFolder, *, stream: bool | None) -> Verdict:
     from harness.gate.saved import grade_run
     from harness.gate.verdict import Verdict
 
-    verdict = _graded(folder, grade_run, Verdict.refused, stream=stream)
-    return verdict, sha256_file(folder.tables_index) if folder.tables_index.is_file() else None
+    return _graded(folder, grade_run, Verdict.refused, stream=stream)
 
 
 def _grade_ladder(folder: RunFolder) -> LadderVerdict:
@@ -154,10 +146,36 @@ def _seal(folder: RunFolder) -> None:
     check_seal(folder)
 
 
-def _say(folder: RunFolder, verdict: Verdict, beside: list[str], *, per_node: bool, as_json: bool) -> None:
+def _publish(
+    folder: RunFolder, verdict: Verdict | LadderVerdict, junit_file: Path | None, markdown_file: Path | None
+) -> list[str]:
+    """Write the files for CI; returns why one could not be."""
+    from harness.ci.publish import publish
+    from harness.files import sha256_file
+    from harness.stages.gate import beside
+
+    return publish(
+        verdict,
+        junit_file=junit_file,
+        markdown_file=markdown_file,
+        tables_sha256=sha256_file(folder.tables_index) if folder.tables_index.is_file() else None,
+        beside=beside(folder),
+    )
+
+
+def _say(folder: RunFolder, verdict: Verdict | LadderVerdict, *, per_node: bool, as_json: bool) -> None:
+    from harness.gate.verdict import Verdict
+
+    if isinstance(verdict, Verdict):
+        _say_soak(folder, verdict, per_node=per_node, as_json=as_json)
+    else:
+        _say_ladder(folder, verdict, as_json=as_json)
+
+
+def _say_soak(folder: RunFolder, verdict: Verdict, *, per_node: bool, as_json: bool) -> None:
     from harness.gate.text import render
     from harness.gate.verdict import REFUSED
-    from harness.stages.gate import drill
+    from harness.stages.gate import beside, drill
 
     lines = render(verdict, per_node=per_node)
     if as_json:
@@ -165,10 +183,10 @@ def _say(folder: RunFolder, verdict: Verdict, beside: list[str], *, per_node: bo
     if verdict.word == REFUSED:
         click.echo("\n".join(f"harness: {printable(line)}" for line in lines), err=True)
     elif not as_json:
-        click.echo("\n".join([*lines[:-1], *beside, lines[-1]]))
+        click.echo("\n".join([*lines[:-1], *beside(folder), lines[-1]]))
 
 
-def _say_ladder(verdict: LadderVerdict, folder: RunFolder, *, as_json: bool) -> int:
+def _say_ladder(folder: RunFolder, verdict: LadderVerdict, *, as_json: bool) -> None:
     """Lines or one object; the numbers of a ladder that may not be quoted are shown too, and why on stderr."""
     from harness.e8.text import render
     from harness.gate.verdict import REFUSED
@@ -181,7 +199,6 @@ def _say_ladder(verdict: LadderVerdict, folder: RunFolder, *, as_json: bool) -> 
         click.echo("\n".join([*lines[:-1], *beside(folder), lines[-1]]))
     if verdict.word == REFUSED:
         click.echo(f"harness: {printable(f'REFUSED {verdict.run}: {verdict.reason}')}", err=True)
-    return verdict.exit_code
 
 
 def _history(folder: RunFolder, as_json: bool) -> int:
