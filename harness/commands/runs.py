@@ -15,7 +15,7 @@ from harness.history.inventory import list_runs
 @runs_option
 @json_option
 def runs(runs_folder: Path, as_json: bool) -> None:
-    """List the runs, newest first, with state and verdict.
+    """List the runs, soaks and ladders, newest first, with state and verdict.
 
     A run is as new as it was created; one from elsewhere, which does not say that, as its load: by T_LOAD of its
     run.env, else by the first start that its report names. Those that say neither come last.
@@ -31,8 +31,9 @@ def runs(runs_folder: Path, as_json: bool) -> None:
     if as_json:
         echo_json({"schema": 1, "runs": [state.to_json() for state in found]})
     elif not found:
-        click.echo(f"There is no run in {runs_folder} yet; `./doit soak` makes one.")
+        click.echo(f"There is no run in {runs_folder} yet; `./doit soak` or `./doit e8` makes one.")
     else:
         columns = ("run", "kind", "fleet", "at", "state", "verdict", "drill", "reason")
-        lines = [(s.run, s.kind, s.fleet, s.at, s.state, s.verdict, s.drill, s.reason) for s in found]
+        kinds = {s.run: " ".join(filter(None, (s.kind, s.arm))) for s in found}
+        lines = [(s.run, kinds[s.run], s.fleet, s.at, s.state, s.verdict, s.drill, s.reason) for s in found]
         click.echo(text_table(columns, [[value or "-" for value in line] for line in lines]))

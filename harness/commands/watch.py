@@ -99,8 +99,10 @@ def follow_ladder(folder: RunFolder, timeout_s: float | None) -> int:
 
 def _left(folder: RunFolder, word: str) -> str:
     if word == CLOSED:
-        return f"the ladder is closed, and {folder.closed} says why; a new one is needed: ./doit e8"
-    return f"nobody climbs the ladder: it was {word}; {again(folder)} goes on with it."
+        about = read_object(folder.closed)
+        told = [about[name] for name in ("reason", "saved") if isinstance(about.get(name), str)]
+        return printable(f"the ladder was given up: {'; '.join(told) or f'see {folder.closed}'}.")
+    return f"nobody climbs the ladder ({word}); {again(folder)} goes on with it."
 
 
 def load_word(folder: RunFolder) -> str:

@@ -7,25 +7,25 @@ from harness.graph import lock
 from harness.progress import read_object
 from harness.runs import RUNG_NAME, RunFolder
 
-SAVED, CLOSED, PREPARING, CLIMBING, LEFT = "saved", "closed", "preparing", "climbing", "left"
-"""What the word of a ladder begins with."""
+SAVED, CLOSED, CREATED, PREPARING, CLIMBING, LEFT = "saved", "closed", "created", "preparing", "climbing", "left"
+"""What the word of a ladder begins with; it was ``left`` at a rung by whoever climbed it."""
 
 
 def climb_word(folder: RunFolder) -> str:
-    """``saved``, ``closed``, ``preparing``, ``climbing c8``, or ``left`` with the rung at which it was left.
+    """``saved``, ``closed`` (given up, not saved yet), ``created``, ``preparing``, ``climbing c8`` or ``left at c8``.
 
     A ladder goes on in one process, which holds the runs folder. Without it, nothing of the ladder goes on.
     """
     climbed = is_climbed(folder)  # asked first: it may be saved, and let go of, at any moment
-    if folder.closed.exists():
-        return CLOSED
     if folder.saved.exists():
         return SAVED
+    if folder.closed.exists():
+        return CLOSED
     rung = read_object(folder.progress_json).get("rung")
     rung = rung if isinstance(rung, str) and RUNG_NAME.fullmatch(rung) else None
     if climbed:
         return f"{CLIMBING} {rung}" if rung else PREPARING
-    return f"{LEFT} at {rung}" if rung else f"{LEFT} before its first rung"
+    return f"{LEFT} at {rung}" if rung else CREATED
 
 
 def is_going_on(word: str) -> bool:

@@ -11,10 +11,11 @@ from typing import Any
 
 from harness.errors import EvidenceError
 from harness.files import read_json, utc_stamp
+from harness.history.climbs import climb_word
 from harness.processes import Identity, alive
 from harness.runs import RunFolder, run_folders
 from harness.store.columns import LADDER
-from harness.store.kinds import kind_of_run
+from harness.store.kinds import LADDER_FILE, kind_of_run
 from harness.store.readers import moment, read_env
 
 DAMAGED = "DAMAGED"
@@ -28,14 +29,16 @@ class RunState:
     """One line of ``harness runs``.
 
     ``state`` is ``created`` (nothing was started), the fleet's own word (``starting``, ``ready``, ``stopped`` …),
-    ``loading``, ``load ended``, ``saved``, ``graded``, ``closed`` or ``unreadable``. ``at`` is when it was created, or
-    when its load started where the first is not known. ``verdict`` is ``DAMAGED`` where the newest one is not what was
-    stored; ``reason`` then says which. ``drill`` is the fault that was put in on purpose, ``no`` where there was none.
-    None is not known.
+    ``loading``, ``load ended``, ``saved``, ``graded``, ``closed`` or ``unreadable``; of a ladder that is not saved,
+    ``created``, ``preparing``, ``climbing c8``, ``left at c8`` or ``closed``. ``arm`` is that of a ladder, ``fleet``
+    then what it measures. ``at`` is when it was created, or when its load started where the first is not known.
+    ``verdict`` is ``DAMAGED`` where the newest one is not what was stored; ``reason`` then says which. ``drill`` is the
+    fault that was put in on purpose, ``no`` where there was none. None is not known.
     """
 
     run: str
     kind: str | None
+    arm: str | None
     profile: str | None
     fleet: str | None
     created_at: str | None
@@ -65,14 +68,16 @@ def run_state(folder: RunFolder) -> RunState:
     about = _read(folder.run_json) or {"profile": env.get("MODE"), "fleet": env.get("CTX")}
     verdict = newest_verdict(folder)
     created_at = _text(about, "created_at")
+    is_ladder = kind_of_run(folder) == LADDER
     return RunState(
         run=folder.run,
-        kind=_text(about, "kind") or (LADDER if kind_of_run(folder) == LADDER else None),
+        kind=_text(about, "kind") or (LADDER if is_ladder else None),
+        arm=_arm(folder, about, verdict) if is_ladder else None,
         profile=_text(about, "profile"),
-        fleet=_text(about, "fleet"),
+        fleet=_text(about, "fleet") or _text(about, "measured") or _text(verdict, "measured"),
         created_at=created_at,
         at=created_at if moment(created_at) else _load_at(folder, env, verdict),
-        state=_state(folder, graded=verdict is not None),
+        state=_state(folder, is_ladder, graded=verdict is not None),
         verdict=_text(verdict, "verdict"),
         drill=drill_of(run_settings(folder)),
         reason=_text(verdict, "reason") or _text(_read(folder.closed), "reason"),
@@ -141,9 +146,17 @@ def newest_verdict(folder: RunFolder) -> dict[str, Any] | None:
     return document
 
 
-def _state(folder: RunFolder, *, graded: bool) -> str:
+def _arm(folder: RunFolder, about: dict[str, Any], verdict: dict[str, Any] | None) -> str | None:
+    """The arm of a ladder: as it was made, as it was graded, else as its evidence says."""
+    found = _text(about, "arm") or _text(verdict, "arm")
+    return found or _text(_read(folder.evidence / LADDER_FILE), "arm")
+
+
+def _state(folder: RunFolder, is_ladder: bool, *, graded: bool) -> str:
     if graded:
         return "graded"
+    if is_ladder:
+        return climb_word(folder)
     if folder.closed.exists():
         return "closed"
     if folder.saved.exists():

@@ -60,7 +60,7 @@ def test_a_ladder_that_nobody_climbs_ends_the_watch(folder: RunFolder, capsys: p
     output, error = capsys.readouterr()
     assert (output, error) == (
         "",
-        f"harness: nobody climbs the ladder: it was left at c8; ./doit e8 run={RUN} goes on with it.\n",
+        f"harness: nobody climbs the ladder (left at c8); ./doit e8 run={RUN} goes on with it.\n",
     )
 
 
@@ -98,10 +98,16 @@ def test_it_gives_up_by_itself_where_nothing_moves(climbed: RunFolder, monkeypat
     assert main(["watch", RUN]) == 4
 
 
-def test_a_closed_ladder_says_where_the_reason_stands(folder: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
-    write_json(folder.closed, {"reason": "ended by teardown"})
+def test_a_ladder_that_was_given_up_says_why(folder: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    write_json(folder.closed, {"reason": "the tier is gone", "saved": f"./doit teardown:{RUN} saves it"})
+    assert main(["watch", RUN]) == 4
+    told = f"the ladder was given up: the tier is gone; ./doit teardown:{RUN} saves it."
+    assert capsys.readouterr().err == f"harness: {told}\n"
+    folder.closed.write_text("{")
     assert main(["watch", RUN]) == 4
     assert str(folder.closed) in capsys.readouterr().err
+    save(folder)
+    assert main(["watch", RUN]) == 0
 
 
 def test_json_is_one_look(climbed: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from harness.files import write_json
 from harness.gate.store import sealed
+from harness.graph import lock
 from harness.history.database import ask, open_database, run_roots
 from harness.history.inventory import list_runs, newest_verdict, run_state
 from harness.runs import RunFolder
+from tests.core.progress import LADDER_SEEN
 from tests.report import made
 
 
@@ -102,3 +105,45 @@ def test_listing_reads_no_table(folder: RunFolder) -> None:
     evidence(folder.root.parent, "held", "")
     os.mkfifo(folder.root.parent / "held" / "evidence" / "report.json")
     assert [state.run for state in list_runs(folder.root.parent)] == ["quick-1", "held"]
+
+
+def test_the_state_of_a_ladder_names_the_rung_and_who_climbs_it(tmp_path: Path) -> None:
+    """From its first file to its end; a runs folder that another run holds is not held for this one."""
+    ladder = RunFolder(tmp_path / "e8-1-capacity")
+    ladder.live.mkdir(parents=True)
+    about = {"run": ladder.run, "kind": "e8", "arm": "capacity", "measured": "embedded", "settings": {"fault": ""}}
+    write_json(ladder.run_json, {**about, "created_at": "2026-11-30T12:00:00.000Z"})
+    lock.begin(ladder)
+    state = run_state(ladder)
+    assert (state.kind, state.arm, state.fleet, state.drill) == ("e8", "capacity", "embedded", "no")
+    assert (state.at, state.state) == ("2026-11-30T12:00:00.000Z", "created")
+    with lock.hold(tmp_path):
+        assert run_state(ladder).state == "preparing"
+        write_json(ladder.progress_json, LADDER_SEEN)
+        assert run_state(ladder).state == "climbing c8"
+        lock.finish(ladder)
+        assert run_state(ladder).state == "left at c8"
+    lock.begin(ladder)
+    assert run_state(ladder).state == "left at c8"
+    write_json(ladder.closed, {"reason": "the tier is gone"})
+    assert (run_state(ladder).state, run_state(ladder).reason) == ("closed", "the tier is gone")
+    ladder.evidence.mkdir()
+    ladder.saved.write_text("")
+    assert run_state(ladder).state == "saved"
+
+
+def test_asking_for_a_state_leaves_nothing_behind(tmp_path: Path) -> None:
+    ladder = RunFolder(tmp_path / "e8-1-realism")
+    ladder.root.mkdir()
+    write_json(ladder.run_json, {"run": ladder.run, "kind": "e8", "arm": "realism"})
+    assert run_state(ladder).state == "created"
+    assert [path.name for path in tmp_path.iterdir()] == [ladder.run]
+
+
+def test_the_arm_of_a_ladder_from_elsewhere_is_that_of_its_evidence(tmp_path: Path) -> None:
+    ladder = RunFolder(tmp_path / "adopted-1")
+    ladder.evidence.mkdir(parents=True)
+    (ladder.evidence / "ladder.json").write_text(json.dumps({"arm": "realism", "rungs": []}))
+    assert (run_state(ladder).kind, run_state(ladder).arm) == ("e8", "realism")
+    (ladder.evidence / "ladder.json").write_text("{")
+    assert (run_state(ladder).kind, run_state(ladder).arm) == ("e8", None)
