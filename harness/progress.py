@@ -82,7 +82,7 @@ def progress_text(
         f"{100 * min(1.0, elapsed_s / duration_s):3.0f}%",
         f"{progress['http_2xx']:,} of {progress['planned']:,} 2xx",
         " ".join(f"{name}={count}" for name, count in sorted(failures.items())) or "0 failures",
-        _left(duration_s - elapsed_s),
+        time_left(duration_s - elapsed_s),
     ]
     since_start_s = time.time() - load.get("start_unix_ns", 0) / 1e9
     silent = [
@@ -96,7 +96,8 @@ def progress_text(
     return "  ".join([*parts, *silent])
 
 
-def _left(left_s: float) -> str:
+def time_left(left_s: float) -> str:
+    """``1:05 left``, and what is waited for when it is over."""
     return f"{_clock(left_s)} left" if left_s > 0 else "waiting for the last answers"
 
 

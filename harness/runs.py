@@ -10,7 +10,8 @@ from pathlib import Path
 from harness.errors import UsageError
 
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-RESERVED = frozenset({"published"})
+CHECKS = "checks"
+RESERVED = frozenset({"published", CHECKS})
 RUN_JSON = "run.json"
 RUNG_NAME = re.compile(r"c[1-9][0-9]{0,5}(\.r[1-9][0-9]{0,3})?")
 """A rung of a ladder, ``c32``, or a repeat of one, ``c32.r2``."""

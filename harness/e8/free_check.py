@@ -17,7 +17,10 @@ from harness.errors import EvidenceError
 
 @dataclass(frozen=True)
 class Row:
-    """One rung. Shares are of all sandboxes, in %; ``held`` is predicted from the turns really in flight."""
+    """One rung. Shares are of all sandboxes, in %; ``held`` is predicted from the turns really in flight.
+
+    ``duty_that_fits`` is the one from which the measured share would have been predicted.
+    """
 
     name: str
     c: int
@@ -27,6 +30,7 @@ class Row:
     measured_pct: float | None
     predicted_pct: float | None
     held_pct: float | None
+    duty_that_fits: float | None
     worst_rss_bytes: int | None
 
 
@@ -59,7 +63,11 @@ class FreeCheck:
             f"{row.name:>6}  {_said(row.cpu_s, '.2f')} s in {_said(row.wall_s, '.2f')} s = "
             f"{_said(row.cores_used, '.2f')} of {_said(self.cores, 'g')} cores, "
             f"{_said(row.measured_pct, '.1f')} % of {self.pool} sandboxes; "
-            f"predicted {_said(row.predicted_pct, '.1f')} %"
+            + (
+                f"predicted {row.predicted_pct:.1f} %"
+                if row.predicted_pct is not None
+                else f"a duty of {_said(row.duty_that_fits, '.4f')} would predict that"
+            )
             + (f" ({row.held_pct:.1f} % by the turns in flight)" if row.held_pct is not None else "")
             + (f"; worst worker {row.worst_rss_bytes / 1e6:.1f} MB" if row.worst_rss_bytes is not None else "")
         )
@@ -96,6 +104,7 @@ def _row(rung: Rung, pool: int, duty: float | None) -> Row:
         measured_pct=None if rung.sandbox_util_pct is None else round(rung.sandbox_util_pct, 1),
         predicted_pct=_predicted(rung.c, pool, duty),
         held_pct=_predicted(rung.achieved_c, pool, duty),
+        duty_that_fits=round(cpu_s / wall_s / rung.c, 4) if cpu_s is not None and wall_s else None,
         worst_rss_bytes=max(sizes, default=None),
     )
 

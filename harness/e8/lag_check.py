@@ -26,7 +26,7 @@ from harness.e8.http import parse_base
 from harness.e8.metrics import read_metrics
 from harness.e8.tier.handle import Tier, start
 from harness.e8.tier.settings import Profile, TierSettings
-from harness.errors import FleetError
+from harness.errors import EXIT_FAIL, EXIT_PASS, FleetError
 from harness.processes import Identity, identify, send
 
 RESOLUTIONS_MS = (1, 10)
@@ -37,8 +37,13 @@ WATCH_S = 5.0
 POLL_S = 0.5
 TICK_S = 1.1  # the telemetry's period: what is told in it is partly of the time before
 FIRST_WORD_S = 10.0
+AROUND_S = 4.0  # a tier's start and end, a generator's warm-up
 COMPETITORS = 3
 COMPETING_CLIENTS = 16
+LADDERS_MS = TierSettings().lag_resolution_ms
+
+Say = Callable[[str], object]
+"""Is told what is being done, twice a second."""
 
 
 @dataclass(frozen=True)
@@ -103,21 +108,72 @@ class Resolution:
         return f"resolution {self.resolution_ms} ms: idle {self.idle_ms:.1f} ms; {told}{beside} → {verdict}"
 
 
-def probe(tier: Tier, *, stopped_ms: tuple[int, ...] = (DECIDING_MS,), watch_s: float = WATCH_S) -> Resolution:
+@dataclass(frozen=True)
+class LagCheck:
+    """What was found at every resolution. It passes when lag may convict at the one that ladders are measured with."""
+
+    resolutions: tuple[Resolution, ...]
+
+    @property
+    def verdict(self) -> str:
+        """PASS or FAIL."""
+        return "PASS" if any(each.discriminates for each in self._of_ladders()) else "FAIL"
+
+    @property
+    def reason(self) -> str | None:
+        """Why it does not pass."""
+        if self.verdict == "PASS":
+            return None
+        return (
+            f"at {LADDERS_MS} ms a worker that lacks {DECIDING_MS} of every {PERIOD_MS} ms is not told from one at "
+            "rest; see that nothing else runs on this machine and give the same command again"
+        )
+
+    @property
+    def exit_code(self) -> int:
+        """0 PASS, 1 FAIL."""
+        return EXIT_PASS if self.verdict == "PASS" else EXIT_FAIL
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it."""
+        return {"schema": 1, "resolutions": [each.to_json() for each in self.resolutions]}
+
+    def lines(self) -> list[str]:
+        """For people; the verdict last."""
+        words = [
+            f"{'may' if each.discriminates else 'may not'} at {each.resolution_ms} ms" for each in self.resolutions
+        ]
+        return [*(each.line() for each in self.resolutions), f"LAG-CHECK {self.verdict} (convict: {', '.join(words)})"]
+
+    def _of_ladders(self) -> list[Resolution]:
+        return [each for each in self.resolutions if each.resolution_ms == LADDERS_MS]
+
+
+def probe(
+    tier: Tier, *, stopped_ms: tuple[int, ...] = (DECIDING_MS,), watch_s: float = WATCH_S, say: Say | None = None
+) -> Resolution:
     """Ask a tier that has no load; its first worker is starved and let go again. Raises FleetError."""
     worker, resolution_ms = _first_worker(tier)
-    idle_ms = _watch(tier, watch_s, _pause)
+    at = f"resolution {resolution_ms} ms: "
+    idle_ms = _watch(tier, watch_s, _pause, _saying(say, at + "idle"))
     starved = []
     for ms in stopped_ms:
         try:
-            lag_ms = _watch(tier, watch_s, partial(_stop_for, worker, ms))
+            doing = _saying(say, f"{at}{ms} of every {PERIOD_MS} ms away")
+            lag_ms = _watch(tier, watch_s, partial(_stop_for, worker, ms), doing)
         finally:
             send(worker, signal.SIGCONT)
         starved.append(Starved(ms, lag_ms, round(lag_ms / idle_ms, 2)))
     return Resolution(resolution_ms, idle_ms, tuple(starved))
 
 
-def run(folder: Path, *, mark: str, watch_s: float = WATCH_S) -> list[Resolution]:
+def expected_s(watch_s: float = WATCH_S) -> float:
+    """About how long ``run`` takes."""
+    watches = 1 + len(STOPPED_MS) + 2
+    return len(RESOLUTIONS_MS) * (watches * (TICK_S + watch_s) + AROUND_S)
+
+
+def run(folder: Path, *, mark: str, watch_s: float = WATCH_S, say: Say | None = None) -> LagCheck:
     """The whole check, on tiers of one worker that are started for it. Raises FleetError."""
     found = []
     for resolution_ms in RESOLUTIONS_MS:
@@ -133,12 +189,12 @@ def run(folder: Path, *, mark: str, watch_s: float = WATCH_S) -> list[Resolution
         )
         tier = start(settings, state=folder / f"tier-{resolution_ms}ms.json", mark=mark)
         try:
-            asked = probe(tier, stopped_ms=STOPPED_MS, watch_s=watch_s)
-            loaded_ms, competing_ms = _compete(tier, folder, mark, watch_s)
+            asked = probe(tier, stopped_ms=STOPPED_MS, watch_s=watch_s, say=say)
+            loaded_ms, competing_ms = _compete(tier, folder, mark, watch_s, say)
         finally:
             tier.stop()
         found.append(Resolution(asked.resolution_ms, asked.idle_ms, asked.starved, loaded_ms, competing_ms))
-    return found
+    return LagCheck(tuple(found))
 
 
 def _first_worker(tier: Tier) -> tuple[Identity, int]:
@@ -158,7 +214,11 @@ def _pause() -> None:
     time.sleep(POLL_S / 5)
 
 
-def _watch(tier: Tier, watch_s: float, meanwhile: Callable[[], object]) -> float:
+def _saying(say: Say | None, doing: str) -> Callable[[], object]:
+    return partial(say, doing) if say else lambda: None
+
+
+def _watch(tier: Tier, watch_s: float, meanwhile: Callable[[], object], say: Callable[[], object]) -> float:
     """Median of the first worker's p99 over ``watch_s``, after a tick that is not looked at."""
     admin = parse_base(tier.urls["metrics"], "e8.metrics")
     told: list[float] = []
@@ -168,6 +228,7 @@ def _watch(tier: Tier, watch_s: float, meanwhile: Callable[[], object]) -> float
         meanwhile()
         if time.monotonic() >= next_s:
             next_s += POLL_S
+            say()
             reading = read_metrics(admin)
             lag_ms = reading.workers[0].loop_lag_p99_ms if reading.workers else None
             told += [] if lag_ms is None else [lag_ms]
@@ -183,7 +244,7 @@ def _stop_for(worker: Identity, ms: int) -> None:
     time.sleep((PERIOD_MS - ms) / 1000)
 
 
-def _compete(tier: Tier, folder: Path, mark: str, watch_s: float) -> tuple[float, float]:
+def _compete(tier: Tier, folder: Path, mark: str, watch_s: float, say: Say | None) -> tuple[float, float]:
     """p99 under load, and p99 under the same load with busy processes on the worker's core."""
     load = Load(tier.urls["base"], COMPETING_CLIENTS, 20, 60 + 4 * watch_s, duration_s=2 * (TICK_S + watch_s) + 2)
     name = tier.path.stem
@@ -192,9 +253,11 @@ def _compete(tier: Tier, folder: Path, mark: str, watch_s: float) -> tuple[float
     ) as generator:
         generator.wait_warm()
         generator.go()
-        loaded_ms = _watch(tier, watch_s, _pause)
-        with _busy_core(_first_worker(tier)[0].pid):
-            return loaded_ms, _watch(tier, watch_s, _pause)
+        worker, resolution_ms = _first_worker(tier)
+        at = f"resolution {resolution_ms} ms: serving {COMPETING_CLIENTS} clients"
+        loaded_ms = _watch(tier, watch_s, _pause, _saying(say, at))
+        with _busy_core(worker.pid):
+            return loaded_ms, _watch(tier, watch_s, _pause, _saying(say, f"{at}, its core shared"))
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import dataclasses
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from harness.files import LineLog, write_json
 LEAST_TURNS = 10_000
 LEAST_SAMPLES = 20
 SAMPLE_EVERY_S = 5.0
+SAMPLES = 50  # at least so many are taken, however short it is
 LEFT_OUT = 0.2
 SIGNIFICANT_P = 0.01
 CONFIDENCE = 0.95
@@ -127,22 +129,27 @@ def hold(
     turn_timeout_s: float,
     mark: str,
     body: str = BODY,
-    every_s: float = SAMPLE_EVERY_S,
+    every_s: float | None = None,
     least_turns: int = LEAST_TURNS,
     progress: Progress | None = None,
 ) -> Soak:
     """Hold c clients for ``duration_s`` and judge what grew; all of it stands in ``folder`` as soak.*.
 
-    Raises LoadError when the generator is lost.
+    At each sample ``progress`` is told how many turns there were, and in how many seconds.
+
+    Raises LoadError when the generator is lost, FleetError when the embedded tier is gone.
     """
+    every_s = every_s or min(SAMPLE_EVERY_S, duration_s / SAMPLES)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "soak.samples.jsonl").unlink(missing_ok=True)
     load = Load(
         target.base.url, c, turn_timeout_s, duration_s + turn_timeout_s + every_s, duration_s=duration_s, body=body
     )
     samples: list[Sample] = []
-    log = LineLog(folder / "soak.samples.jsonl")
-    with GeneratorProcess(load, folder / "soak.turns.jsonl", folder / "soak.generator.log", mark=mark) as generator:
+    with (
+        closing(LineLog(folder / "soak.samples.jsonl")) as log,
+        GeneratorProcess(load, folder / "soak.turns.jsonl", folder / "soak.generator.log", mark=mark) as generator,
+    ):
         generator.wait_warm()
         system = system_of(target, read_metrics(target.admin))
         generator.go()
@@ -152,7 +159,6 @@ def hold(
             log.write(json.dumps(dataclasses.asdict(samples[-1])))
             if progress:
                 progress(generator.attempts, time.monotonic() - began_s)
-    log.close()
     found = judge(
         samples,
         arm=arm,

@@ -20,6 +20,7 @@ from harness.errors import EvidenceError, UsageError
 from harness.gate.load import View, load_views
 from harness.history import tables
 from harness.history.beside import BESIDE, load_beside
+from harness.history.published import FOLDER as PUBLISHED
 from harness.runs import RESERVED, RUN_ID
 from harness.store.database import connect, native
 from harness.store.schemas import TABLES
@@ -179,7 +180,7 @@ def run_roots(runs_folder: Path) -> list[Path]:
     if not runs_folder.is_dir():
         return []
     entries = _folders(runs_folder)
-    published = [entry for folder in entries if folder.name.lower() in RESERVED for entry in _folders(folder)]
+    published = [entry for folder in entries if folder.name.lower() == PUBLISHED for entry in _folders(folder)]
     return [entry for entry in entries if entry.name.lower() not in RESERVED] + published
 
 
