@@ -1,15 +1,17 @@
-"""A rule that refuses a ladder: whose the finding is, and what to do next about it, in one sentence."""
+"""A rule that refuses a ladder: what it asserts, whose the finding is, and in one sentence what to do next."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from harness.e8 import refusals
+
 TARGET, DRIVER, PLAN, EVIDENCE = OWNERS = ("target", "driver", "plan", "evidence")
 """Whose a finding is: the target is the tier that is measured, with its stub; the plan is what was asked for."""
 
 CONTRADICTION = "contradiction"
-"""The rule of a record that says one thing in two ways; the reader of records finds it, and no check of a ladder."""
+"""The rule of a record that says one thing in two ways; whoever makes the tables finds it, and no check of a ladder."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,9 @@ ADVICE: Mapping[str, Advice] = {
     "no_success": Advice(
         TARGET, "Send one turn by hand and read its answer, then the logs of the worker that took it."
     ),
+    "first_rung_late": Advice(
+        TARGET, "Send one turn by hand and see where its time goes, then climb again from a target that answers it."
+    ),
     "pool_unobserved": Advice(
         TARGET, "See that the turns of a single client reach a sandbox, and that the workers tell how many there are."
     ),
@@ -65,6 +70,10 @@ ADVICE: Mapping[str, Advice] = {
     ),
     "lease_headroom": Advice(
         TARGET, "Raise KAGENTI_SANDBOX_CAP of the target (e8.lease_cap=), add sandboxes, or end the ladder lower."
+    ),
+    "nothing_attempted": Advice(DRIVER, "Read the rung's generator log for why it sent nothing, and measure it again."),
+    "workers_miscounted": Advice(
+        TARGET, "See that every worker of SH_WORKERS runs and tells of itself in the metrics, and climb again."
     ),
     "worker_frozen": Advice(
         TARGET, "Look at why that worker stood still, by its state and its log, restart it, and climb again."
@@ -75,6 +84,9 @@ ADVICE: Mapping[str, Advice] = {
     "generator_bound": Advice(
         DRIVER,
         "Generate from a larger machine, send more turns per rung (e8.turns_per_rung=), or end the ladder lower.",
+    ),
+    "execs_off": Advice(
+        TARGET, "Let the stub count tool calls by conversation at a rate of 0.5, and look for where the execs end."
     ),
     "sandbox_unmeasured": Advice(
         DRIVER, "Name by e8.sandbox_cpu_cmd= a command that prints the sandboxes' CPU seconds, and climb again."
@@ -92,9 +104,41 @@ ADVICE: Mapping[str, Advice] = {
     "rungs_missing": Advice(
         EVIDENCE, "Go on with the run, by ./doit e8 run= and its name; rungs that were measured are kept."
     ),
+    "rungs_unplanned": Advice(
+        EVIDENCE, "Leave the rungs of another ladder out, or adopt the record with the plan that names them."
+    ),
 }
 
 
 def next_step(rule: str) -> str | None:
     """What to do next about a rule that refuses a ladder; None for a name that is no such rule."""
     return ADVICE[rule].next_step if rule in ADVICE else None
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A rule about ladders: what must hold, when that is judged, and the module in which the rule stands."""
+
+    asserts: str
+    judged: str
+    module: str
+
+
+JUDGED = {
+    "before any turn": refusals.BEFORE,
+    "after the first rung": refusals.AFTER_FIRST,
+    "at every rung": refusals.OF_A_RUNG,
+    "at the end": refusals.AT_THE_END,
+}
+
+
+def explained(rule: str) -> Explained:
+    """What a rule is. Raises KeyError for a name that is none."""
+    if rule == CONTRADICTION:
+        asserts = "Each figure of a rung is what its own parts come to, rounding apart."
+        return Explained(asserts, "when it is read", "harness.store.formats.e8")
+    for judged, checks in JUDGED.items():
+        for check in checks:
+            if check.__name__ == rule:
+                return Explained((check.__doc__ or "").strip().splitlines()[0], judged, check.__module__)
+    raise KeyError(rule)

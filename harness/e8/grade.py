@@ -243,6 +243,7 @@ def files() -> list[Path]:
         "rules",
         "rung_rules",
         "text",
+        "turns",
         "usl",
         "verdict",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness.e8.arms import threshold
 from harness.e8.questions import Answers
 from harness.e8.record import Ladder
 from harness.e8.verdict import NOT_OBSERVED, Knee
@@ -26,6 +27,9 @@ def notes_on_rungs(ladder: Ladder) -> Iterator[str]:
         if rung.cut_tries:
             tries = "1 earlier try was" if rung.cut_tries == 1 else f"{rung.cut_tries} earlier tries were"
             yield f"{rung.name} was measured again: {tries} cut off"
+        if rung.late:
+            attempted, planned = ("?" if turns is None else turns for turns in (rung.attempts, rung.planned_turns))
+            yield f"{rung.name} ended by its deadline: {attempted} of {planned} planned turns were attempted"
 
 
 def notes_on_answer(
@@ -34,6 +38,7 @@ def notes_on_answer(
     """What the knee and its bound rest on, and what they do not say. ``under``: the knee is below the least one."""
     if under:
         yield under
+    yield from _notes_on_limits(ladder)
     if knee.answer == NOT_OBSERVED:
         top = max(level["c"] for level in answers.levels)
         limit = "the ladder's limit, not the tier's"
@@ -51,6 +56,16 @@ def notes_on_answer(
             yield "the host's use at rest was not recorded: whatever else ran there counts as the target's"
         convicted = next(suspect for suspect in answers.suspects if suspect.bound == bound)
         yield from _shares(ladder, convicted.c)
+
+
+def _notes_on_limits(ladder: Ladder) -> Iterator[str]:
+    """By what it was judged, where that is not what ladders are judged by."""
+    for name, own, what in (
+        ("degrade_x", ladder.degrade_x, "a healthy rung's p95 is at most {:g} times that at c=1"),
+        ("min_c", ladder.min_c, "the least knee is {:g}"),
+    ):
+        if own not in (None, usual := threshold(name)):
+            yield f"{what.format(own)}, where {usual:g} is usual"
 
 
 def _seen(answers: Answers) -> set[str]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from harness.e8.arms import MISSES, THRESHOLDS
 from harness.e8.record import Ladder
 from harness.e8.rung_rules import generator_bound
+from harness.e8.turns import RUNG_DEADLINE
 from harness.errors import EvidenceError, HarnessError
 from harness.sqlfiles import sql_files
 from harness.store.columns import LADDER
@@ -26,7 +27,11 @@ from harness.store.readers import one_line
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-PARAMETERS: Mapping[str, float] = {name: each.value for name, each in THRESHOLDS.items()} | {"misses": MISSES}
+PARAMETERS: Mapping[str, float | str] = {
+    **{name: each.value for name, each in THRESHOLDS.items()},
+    "misses": MISSES,
+    "rung_deadline": RUNG_DEADLINE,
+}
 NAMED = re.compile(r"\$([a-z0-9_]+)")
 LEAN = ("SET threads = 1", "PRAGMA disable_optimizer")
 """For one ladder: on a few dozen rows, planning a query well takes longer than running it."""
@@ -167,7 +172,7 @@ def _fetch(connection: DuckDBPyConnection, sql: str) -> list[Row]:
     return [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
 
 
-def _execute(connection: DuckDBPyConnection, sql: str, bound: Mapping[str, float], path: Path) -> None:
+def _execute(connection: DuckDBPyConnection, sql: str, bound: Mapping[str, float | str], path: Path) -> None:
     errors = native()
     try:
         connection.execute(sql, dict(bound))

@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from harness.e8.record import PROFILE_KEYS, RUNG_KEYS, SCHEMA, Ladder, Profile, Rung, RungWorker
+from harness.e8.turns import ENDS
 from harness.errors import ReportFormatError
+from harness.runs import RUNG_NAME
 from harness.store.readers import finite, one_line, text, whole
 
 KIND = "e8"
@@ -21,7 +23,7 @@ MAX_RUNGS = 10_000
 MAX_WORKERS = 10_000
 PLAIN_DECIMAL = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?")
 NOT_A_NUMBER = "NaN in the record"
-RUNG_NAME = re.compile(r"c[1-9][0-9]{0,5}(\.r[1-9][0-9]{0,3})?")
+SMALL_COUNT = re.compile(r"[0-9]{1,6}")
 SIGNED = frozenset({"store_connections_delta", "descriptors_delta"})
 BESIDE = frozenset({"schema", "run", "kind", "source", "rungs"})
 SOURCE = ("title", "where", "said")
@@ -123,6 +125,8 @@ def parse_rung(record: object, number: int = 1) -> Rung:
     if not 1 <= values["repeat"] < 10_000:
         raise problem("repeat must be a whole number from 1")
     rung = Rung(**values, workers=_workers(record, problem), why_unknown=why)
+    if rung.ended not in (None, *ENDS):
+        raise problem(f"ended is {_said(rung.ended)}, and a rung ends by {', '.join(ENDS)}")
     if rung.attempts is not None and rung.ok is not None and rung.ok > rung.attempts:
         raise problem(f"ok_n is {rung.ok} of {rung.attempts} attempts")
     if rung.rate is None and rung.attempts != 0:
@@ -137,7 +141,7 @@ def _value(value: Any, kind: str, key: str, problem: Problem, *, signed: bool) -
     if kind.startswith("Mapping[str, str]"):
         return {name: _text(entry, key, problem) or "" for name, entry in _mapping(value, key, problem).items()} or None
     if kind.startswith("Mapping[str, int]"):
-        return {name: _count(entry, key, problem) for name, entry in _mapping(value, key, problem).items()} or None
+        return _counts(value, key, problem) or None
     if kind.startswith("str"):
         return _text(value, key, problem)
     if kind.startswith("bool"):
@@ -161,6 +165,14 @@ def _number(value: Any, key: str, problem: Problem, *, signed: bool = False) -> 
         least = "" if signed else " from 0"
         raise problem(f'{key} is {_said(value)}, and must be a number{least}, or "NaN"')
     return known
+
+
+def _counts(value: Any, key: str, problem: Problem) -> dict[str, int]:
+    """Number of execs → turns that had so many."""
+    counts = _mapping(value, key, problem)
+    if strange := [name for name in counts if not SMALL_COUNT.fullmatch(name)]:
+        raise problem(f"{key} holds turns of {_said(strange[0])} execs, which is no number of them")
+    return {name: _count(entry, key, problem) for name, entry in counts.items()}
 
 
 def _count(value: Any, key: str, problem: Problem) -> int:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.e8.figures import utilisation_pct
+from harness.e8.turns import RUNG_DEADLINE
 
 SCHEMA = 1
 
@@ -152,6 +153,23 @@ class Rung:
         if self.throughput_tps is not None or self.ok is None or self.wall_s is None:
             return self.throughput_tps
         return self.ok / self.wall_s
+
+    @property
+    def late(self) -> bool:
+        """Whether it ended by its deadline, with turns unsent."""
+        return self.ended == RUNG_DEADLINE
+
+    @property
+    def planned_turns(self) -> int | None:
+        """How many turns its clients were to send."""
+        return None if self.turns_per_client is None else self.c * self.turns_per_client
+
+    @property
+    def mean_execs(self) -> float | None:
+        """Execs per turn, over the turns that were counted; over the successes where only execs were."""
+        if counted := sum((self.execs_per_turn or {}).values()):
+            return sum(int(execs) * turns for execs, turns in (self.execs_per_turn or {}).items()) / counted
+        return self.execs / self.ok if self.execs is not None and self.ok else None
 
     @property
     def made_cpu_ms_per_turn(self) -> float | None:

@@ -52,11 +52,20 @@ BEFORE: tuple[Check, ...] = (
     rules.not_one_exec,
     rules.success_untold,
 )
-AFTER_FIRST: tuple[Check, ...] = (rules.no_success, rules.pool_unobserved, rules.pool_under_floor, rules.lease_headroom)
+AFTER_FIRST: tuple[Check, ...] = (
+    rules.no_success,
+    rules.first_rung_late,
+    rules.pool_unobserved,
+    rules.pool_under_floor,
+    rules.lease_headroom,
+)
 OF_A_RUNG: tuple[RungCheck, ...] = (
+    rung_rules.nothing_attempted,
+    rung_rules.workers_miscounted,
     rung_rules.worker_frozen,
     rung_rules.store_leak,
     rung_rules.generator_bound,
+    rung_rules.execs_off,
     rung_rules.sandbox_unmeasured,
     rung_rules.sandbox_over_ceiling,
     rung_rules.unmeasured_turns,
@@ -65,6 +74,7 @@ AT_THE_END: tuple[Check, ...] = (
     rung_rules.system_changed,
     rung_rules.success_under_floor,
     rung_rules.rungs_missing,
+    rung_rules.rungs_unplanned,
 )
 
 

@@ -185,6 +185,17 @@ def no_success(ladder: Ladder) -> Said:
     return None
 
 
+def first_rung_late(ladder: Ladder) -> Said:
+    """A c=1 that did not come to its end in time is nothing that other rungs can be held against."""
+    for rung in ladder.rungs:
+        if rung.c == 1 and rung.late:
+            return (
+                f"{rung.name} ended by its deadline after {_number(rung.attempts)} of {_number(rung.planned_turns)} "
+                "planned turns, and every rung is held against c=1: see why single turns take so long"
+            )
+    return None
+
+
 def pool_unobserved(ladder: Ladder) -> Said:
     """How many sandboxes there were is observed by a turn that selected one, never assumed."""
     if "pool" in ladder.unusable:
@@ -225,6 +236,10 @@ def lease_headroom(ladder: Ladder) -> Said:
             f"{needed:g} for a top rung of {ladder.top}: raise KAGENTI_SANDBOX_CAP"
         )
     return None
+
+
+def _number(value: int | None) -> str:
+    return "an unknown number" if value is None else str(value)
 
 
 def _failures(rung: Rung) -> str:

@@ -2,11 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from harness.e8.arms import CAPACITY, threshold
-from harness.e8.record import Ladder, Rung
-from harness.e8.rules import Said
+from harness.e8.record import Ladder, Rung, rung_name
+from harness.e8.rules import Said, Unknown
+
+POOL = "the number of sandboxes"
 
 # --- a rung
+
+
+def nothing_attempted(ladder: Ladder, rung: Rung) -> Said:
+    """A rung of no turns says nothing of the tier, and a ladder that ends there was ended by something else."""
+    if rung.attempts != 0:
+        return None
+    return Unknown(f"any turn at {rung.name}", f"no turn was attempted at {rung.name}: measure it again")
+
+
+def workers_miscounted(ladder: Ladder, rung: Rung) -> Said:
+    """Figures of some workers are not those of the tier."""
+    told = len(rung.workers)
+    if not told or ladder.workers in (None, told):
+        return None
+    return (
+        f"{told} workers told of themselves at {rung.name}, and the target has {ladder.workers} (SH_WORKERS): what was "
+        "measured is not the tier that is named"
+    )
+
+
+def execs_off(ladder: Ladder, rung: Rung) -> Said:
+    """What was probed before the ladder must hold in it: in the capacity arm one exec per turn, in either arm any."""
+    mean = rung.mean_execs
+    if mean is None or not rung.rate or rung.rate < threshold("success_floor"):
+        return None
+    if mean == 0:
+        return f"no exec reached a sandbox at {rung.name}: the tool calls end elsewhere"
+    low, high = threshold("execs_per_turn_low"), threshold("execs_per_turn_high")
+    if ladder.arm == CAPACITY and not low <= mean <= high:
+        return (
+            f"turns at {rung.name} ran {mean:.2f} execs each, and the capacity arm wants one ({low:g} to {high:g}): "
+            "see toolCallRate, and who the stub counts tool calls for"
+        )
+    return None
 
 
 def sandbox_unmeasured(ladder: Ladder, rung: Rung) -> Said:
@@ -85,7 +123,7 @@ def unmeasured_turns(ladder: Ladder, rung: Rung) -> Said:
     if not rung.rate or rung.rate < threshold("success_floor"):
         return None
     for what, value in (("p95", rung.p95_ms), ("throughput", rung.made_throughput_tps)):
-        if value is None:
+        if not value:  # successes that took no time were not measured either
             return f"{rung.name} has no {what}, so nobody can say whether it is healthy; measure it again"
     return None
 
@@ -97,9 +135,22 @@ def rungs_missing(ladder: Ladder) -> Said:
     """A rung that was planned and is not there was not measured, whatever the others say."""
     if not ladder.rungs:
         return "no rung was measured, so there is nothing to read"
-    absent = [name for name in ladder.planned or () if name not in {rung.name for rung in ladder.rungs}]
-    if absent:
+    measured = {rung.name for rung in ladder.rungs}
+    if absent := [name for name in ladder.planned or () if name not in measured]:
         return f"not all of the planned ladder was measured ({', '.join(absent)}); go on with it"
+    for rung in ladder.rungs:
+        before = rung_name(rung.c, rung.repeat - 1)
+        if rung.repeat > 1 and before not in measured:
+            return f"{rung.name} is there and {before} is not: a repeat repeats something; measure what is missing"
+    return None
+
+
+def rungs_unplanned(ladder: Ladder) -> Said:
+    """A rung that nobody planned is of another ladder."""
+    planned = ladder.planned
+    strange = [rung.name for rung in ladder.rungs if planned is not None and rung.name not in planned]
+    if planned is not None and strange:
+        return f"{', '.join(strange)} was measured and is not among the planned rungs ({', '.join(planned)}); plan it"
     return None
 
 
@@ -120,13 +171,22 @@ def success_under_floor(ladder: Ladder) -> Said:
 def system_changed(ladder: Ladder) -> Said:
     """All rungs must be of one system under test."""
     seen: dict[str, tuple[str, str]] = {}
+    for when, name, says in _told_of_system(ladder):
+        first, place = seen.setdefault(name, (says, when))
+        if says != first:
+            return (
+                f"the system under test changed: {name} was {first} at {place} and {says} at {when}; rungs of two "
+                "systems are no ladder"
+            )
+    return None
+
+
+def _told_of_system(ladder: Ladder) -> Iterator[tuple[str, str, str]]:
+    """When, what, and what was said of it; the number of sandboxes is one of the things that must not change."""
+    if ladder.pool is not None:
+        yield "first", POOL, str(ladder.pool)
     for rung in ladder.rungs:
         for when, system in ((rung.name, rung.system), (f"the end of {rung.name}", rung.system_end)):
-            for name, says in (system or {}).items():
-                first, place = seen.setdefault(name, (says, when))
-                if says != first:
-                    return (
-                        f"the system under test changed: {name} was {first} at {place} and {says} at {when}; rungs of "
-                        "two systems are no ladder"
-                    )
-    return None
+            yield from ((when, name, says) for name, says in (system or {}).items())
+        if rung.pool is not None:
+            yield rung.name, POOL, str(rung.pool)

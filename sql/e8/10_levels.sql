@@ -3,6 +3,7 @@
 -- Medians over the repeats, so that one bad repeat of three decides nothing; counts are added up. A level whose turns
 -- did not succeed often enough is cut off with all above it: it measured refusals, and what lies above was not reached. So
 -- is a level that was bound by its generator (client_bound, which the rule generator_bound says): it measured the client.
+-- late: a rung of it, or a repeat, ended by its deadline with turns unsent.
 WITH workers AS (
     SELECT run, c, repeat, max(lag_p99_ms) AS lag_p99_ms, max(rss_bytes) AS rss_bytes
     FROM rung_workers
@@ -19,6 +20,7 @@ folded AS (
             WHEN count(attempts) = count(*) AND count(ok) = count(*) THEN sum(ok) / nullif(sum(attempts), 0)
             ELSE min(success_rate)
         END AS success_rate,
+        coalesce(bool_or(ended = $rung_deadline), false) AS late,
         median(throughput_tps) AS throughput_tps,
         median(p50_ms) AS p50_ms,
         median(p95_ms) AS p95_ms,
