@@ -385,9 +385,13 @@ def test_explain_says_what_to_do_here_and_elsewhere_or_in_one_run(
 
 
 def test_explain_lists_every_rule_and_helps_with_a_typo(capsys: pytest.CaptureFixture[str]) -> None:
+    from harness.e8.advice import ADVICE
     from harness.gate.load import load_gates
 
     output = say(capsys, "explain")[1]
-    assert [line.split()[0] for line in output.splitlines()] == [gate.rule for gate in load_gates()]
+    assert [line.split()[0] for line in output.splitlines()] == [*(gate.rule for gate in load_gates()), *ADVICE]
+    rules = json.loads(say(capsys, "explain", "--json")[1])["rules"]
+    assert [each["rule"] for each in rules] == [line.split()[0] for line in output.splitlines()]
+    assert all(each["asserts"] and each["cause"] and each["if_broken"] and each["file"] for each in rules)
     code, _, error = say(capsys, "explain", "lost_backed")
     assert code == 3 and "did you mean lost_backend?" in error

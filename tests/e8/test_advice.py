@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
-from harness.e8.advice import ADVICE, CONTRADICTION, OWNERS, next_step
+from harness.e8.advice import ADVICE, CONTRADICTION, OWNERS, explained, next_step
 from harness.e8.refusals import rule_names
 from harness.settings import BY_KEY
 
+ROOT = Path(__file__).parents[2]
 SAID = {rule: advice.next_step for rule, advice in ADVICE.items()}
 
 
@@ -31,3 +33,10 @@ def test_every_finding_has_an_owner() -> None:
 def test_it_names_settings_that_there_are() -> None:
     named = {name for said in SAID.values() for name in re.findall(r"([a-z0-9_.]+)=", said)}
     assert named and named <= set(BY_KEY)
+
+
+def test_every_rule_is_explained_and_its_module_is_there() -> None:
+    for rule in ADVICE:
+        about = explained(rule)
+        assert about.asserts.endswith(".") and about.judged
+        assert (ROOT / f"{about.module.replace('.', '/')}.py").read_text().count(f"def {rule}(") == 1
