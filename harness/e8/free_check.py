@@ -53,7 +53,7 @@ class FreeCheck:
         """For people."""
         duty = "not recorded" if self.duty is None else f"{self.duty:.4f}"
         return [
-            f"realism arm on {self.measured}: sandbox CPU beside c × duty; duty {duty}, {self.pool} sandboxes, "
+            f"realism arm, {self.measured}: sandbox CPU beside c × duty; duty {duty}, {self.pool} sandboxes, "
             f"{_said(self.cores, 'g')} cores",
             *map(self._line, self.rows),
         ]

@@ -120,10 +120,15 @@ def steady(invocation: Invocation) -> dict[str, Any]:
 
 def free_check(invocation: Invocation) -> Iterator[dict[str, Any]]:
     """``free-check:RUN`` for every saved ladder that is shown, and for whatever run was named."""
+    yield {"basename": FREE_CHECK, "name": None, "doc": "Sandbox CPU of a saved realism ladder beside c × duty."}
     for folder in invocation.shown():
         if folder in invocation.named or (folder.saved.exists() and kind_of_run(folder) == LADDER):
             task = _task(invocation, FREE_CHECK, partial(_check_free, folder), run=folder.run)
-            yield task | {"name": folder.run, "doc": f"sandbox CPU of run {folder.run} beside c × duty"}
+            yield task | {
+                "basename": FREE_CHECK,
+                "name": folder.run,
+                "doc": f"sandbox CPU of run {folder.run} beside c × duty",
+            }
 
 
 def _task(invocation: Invocation, name: str, work: Callable[[], None], *, run: str | None = None) -> dict[str, Any]:

@@ -63,6 +63,8 @@ def test_what_is_unknown_is_said_to_be() -> None:
     )
     found = free_check(Ladder(arm="realism", pool=2, rungs=rungs))
     assert found.rows[0].predicted_pct is None
+    assert found.rows[0].duty_that_fits == 100.0
+    assert found.lines()[1].endswith("a duty of 100.0000 would predict that")
     assert found.lines()[0].endswith("duty not recorded, 2 sandboxes, ? cores")
     assert "? s in ? s = ? of ? cores" in found.lines()[2]
     assert found.to_json()["rungs"][1]["cpu_s"] is None

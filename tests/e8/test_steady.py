@@ -88,6 +88,16 @@ def test_what_grows_with_the_turns_fails_by_name(leak: dict[str, Curve], name: s
     assert any(line.startswith("  GROWS") for line in found.lines())
 
 
+def test_memory_says_nothing_before_enough_turns_and_connections_do() -> None:
+    memory: Curve = noisy(30e6, 1e6, per_1000=5e6)
+    early = soak(rss=memory, turns=2_000)
+    assert (early.verdict, early.exit_code) == ("UNPROVEN", 2)
+    assert next(slope for slope in early.slopes if slope.fails).name == "RSS of worker"
+    assert soak(rss=memory, turns=12_000).verdict == "FAIL"
+    leak = soak(rss=memory, connections=noisy(3, 0, per_1000=1000), turns=2_000)
+    assert (leak.verdict, leak.reason) == ("FAIL", "store connections grow with the turns")
+
+
 def test_what_fills_up_and_then_stays_is_no_leak() -> None:
     found = soak(
         connections=lambda turns: min(40, 3 + turns / 50),
