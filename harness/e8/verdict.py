@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from harness.e8.arms import THRESHOLDS
 from harness.errors import EXIT_FAIL, EXIT_PASS, EXIT_REFUSED
 from harness.gate.verdict import FAIL, PASS, REFUSED
 from harness.store.columns import LADDER
@@ -92,6 +93,7 @@ class LadderVerdict:
             "usl": self.usl.to_json() if self.usl else None,
             "degrade_x": self.degrade_x,
             "min_c": self.min_c,
+            "thresholds": {name: threshold.value for name, threshold in THRESHOLDS.items()},
             "marginal_ms_per_turn": self.marginal_ms_per_turn,
             "background_ms_per_s": self.background_ms_per_s,
             "facts": dict(self.facts),

@@ -37,6 +37,9 @@ LOCK = (
     "BEGIN TRANSACTION READ ONLY",
 )
 
+REFUSED = "refused: "
+"""What a question begins the text of ``error()`` with when it is not to be answered; a sentence follows."""
+
 
 @dataclass(frozen=True)
 class Database:
@@ -158,7 +161,9 @@ def _in_a_sentence() -> Iterator[None]:
     except native().PermissionException as error:
         raise UsageError(f"only the runs' own tables can be read here: {_first_line(error)}") from None
     except native().Error as error:
-        raise UsageError(f"the query does not work: {_first_line(error)}") from None
+        said = _first_line(error)
+        _, refuses, why = said.partition(REFUSED)
+        raise UsageError(why if refuses else f"the query does not work: {said}") from None
 
 
 def mentioned(sql: str, views: Sequence[View]) -> set[str]:

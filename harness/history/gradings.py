@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from harness.e8.advice import ADVICE, EVIDENCE
+from harness.e8.verdict import KNEE, NOT_OBSERVED
 from harness.errors import EXIT_REFUSED, EvidenceError
 from harness.gate import store
 from harness.gate.verdict import REFUSED
@@ -16,13 +18,17 @@ from harness.store.columns import LADDER
 from harness.terminal import printable
 
 DAMAGED = "DAMAGED"
+OF_A_LADDER = frozenset({"knee", "bound", "rung", "threshold"})
+"""What a ladder came to and was held against, beside its findings."""
+
 LONGEST = 20  # findings that came, and that went, in the text of one grading
 
 
 class Moved(NamedTuple):
     """What a finding is from grading to grading; its count may differ. ``target`` is None where it is the run's.
 
-    ``unmeasured`` is true for what a rule needed and nobody counted.
+    ``unmeasured`` is true for what a rule needed and nobody counted. Of a ladder ``target`` is its arm, and its answer,
+    the state of its rungs and the thresholds that it was held against count as findings too, without a ``cause``.
     """
 
     rule: str
@@ -40,14 +46,19 @@ class Moved(NamedTuple):
     def __str__(self) -> str:
         place = [self.rule, self.target, self.node, self.failure_class, self.subject]
         words = "  ".join(printable(part) for part in place if part is not None)
-        return f"{words}  {'not measured' if self.unmeasured else f'cause={printable(str(self.cause))}'}"
+        if self.unmeasured:
+            return f"{words}  not measured"
+        return (
+            words if self.cause is None and self.rule in OF_A_LADDER else f"{words}  cause={printable(str(self.cause))}"
+        )
 
 
 @dataclass(frozen=True)
 class Change:
     """What a grading changed against grading ``against``, whose verdict was ``was``.
 
-    ``came`` and ``went`` are None where one of the two was refused: then nothing was judged that could come or go.
+    ``came`` and ``went`` are None where one of the two judged nothing that could come or go: a refusal, but for that of
+    a ladder by its rules.
     """
 
     against: int
@@ -89,7 +100,8 @@ class Grading:
         return self.__dict__ | {"change": self.change.to_json() if self.change else None}
 
 
-Graded = tuple[Grading, Counter[Moved]]
+Graded = tuple[Grading, Counter[Moved] | None]
+"""A grading and its findings; None where nothing was judged."""
 
 
 def gradings(folder: RunFolder) -> list[Grading]:
@@ -99,10 +111,10 @@ def gradings(folder: RunFolder) -> list[Grading]:
     judged: Graded | None = None
     for path in store.stored(folder.verdicts):
         grading, findings = _read(path, folder.run)
-        base = whole if grading.verdict == REFUSED else judged or whole
+        base = whole if findings is None else judged or whole
         if grading.verdict != DAMAGED:
             whole = grading, findings
-            judged = judged if grading.verdict == REFUSED else whole
+            judged = judged if findings is None else whole
             grading = replace(grading, change=_change(base, whole)) if base else grading
         found.append(grading)
     return found
@@ -118,12 +130,13 @@ def _read(path: Path, run: str) -> Graded:
         verdict, exit_code = str(document["verdict"]), int(document["exit_code"])
         at, reason = _text(document["graded_at"]), _text(document["reason"])
         rules, tables = _text(document["gate_sha256"]), _text(document["tables_sha256"])
-        return Grading(number, path.name, verdict, exit_code, at, reason, rules, tables), Counter(_findings(document))
+        findings = Counter(_findings(document)) if _is_judged(document) else None
+        return Grading(number, path.name, verdict, exit_code, at, reason, rules, tables), findings
     except (EvidenceError, OSError) as error:
         reason = str(error)
     except (KeyError, TypeError, ValueError, AttributeError):
         reason = f"{path.name} has not the form of a verdict; grade again"
-    return Grading(number, path.name, DAMAGED, EXIT_REFUSED, None, reason), Counter()
+    return Grading(number, path.name, DAMAGED, EXIT_REFUSED, None, reason), None
 
 
 def _text(value: Any) -> str | None:
@@ -145,16 +158,37 @@ def _findings(document: dict[str, Any]) -> Iterator[Moved]:
             yield _moved(target["target"], finding, unmeasured=True)
 
 
+def _is_judged(document: dict[str, Any]) -> bool:
+    """A refusal judged nothing, but for that of a ladder by its rules: the rungs were read."""
+    return document["verdict"] != REFUSED or (document.get("kind") == LADDER and bool(document["refusals"]))
+
+
 def _ladder_findings(document: dict[str, Any]) -> Iterator[Moved]:
-    """Of a ladder: the rules that refuse it, its answer with what bound it, and the facts that are not there."""
+    """Of a ladder: its answer, what bound it, its rungs' states, why it is refused, what is missing, its thresholds."""
+    arm, knee = _text(document["arm"]), document["knee"]
+
+    def of_arm(rule: str, subject: str | None, cause: str | None = None, *, unmeasured: bool = False) -> Moved:
+        return Moved(rule, arm, None, None, subject, cause, unmeasured)
+
+    answers = {
+        KNEE: f"in [{knee['lo']}, {knee['hi']}], floor {knee['floor']}",
+        NOT_OBSERVED: f"up to c={knee['floor']}",
+    }
+    yield of_arm("knee", " ".join(filter(None, (str(knee["answer"]), answers.get(knee["answer"])))))
+    if document["bound"] is not None:
+        yield of_arm("bound", f"{document['bound']}, runner-up {document['runner_up'] or 'none'}")
+    for rung in document["rungs"]:
+        yield of_arm("rung", f"{rung['name']} {rung['state']}")
     for refusal in document["refusals"]:
-        subject = None if refusal["c"] is None else f"c={refusal['c']}"
-        yield Moved(str(refusal["rule"]), None, None, None, subject, LADDER, False)
+        rule = str(refusal["rule"])
+        owner = ADVICE[rule].owner if rule in ADVICE else None
+        yield of_arm(rule, None if refusal["c"] is None else f"c={refusal['c']}", owner)
     for what in document["missing"]:
-        yield Moved("not recorded", None, None, None, str(_text(what)), LADDER, True)
-    knee = document["knee"]
-    answer = f"{knee['answer']} {knee['floor']} [{knee['lo']}, {knee['hi']}] bound={document['bound']}"
-    yield Moved("knee", None, None, None, answer, LADDER, False)
+        yield of_arm("not recorded", str(_text(what)), EVIDENCE, unmeasured=True)
+    own = {name: document[name] for name in ("degrade_x", "min_c")}
+    for name, value in {**document.get("thresholds", {}), **own}.items():
+        if value is not None:
+            yield of_arm("threshold", f"{name} {value:g}")
 
 
 def _moved(target: str | None, finding: dict[str, Any], *, unmeasured: bool = False) -> Moved:
@@ -164,15 +198,14 @@ def _moved(target: str | None, finding: dict[str, Any], *, unmeasured: bool = Fa
 
 def _change(before: Graded, now: Graded) -> Change:
     (old, had), (new, has) = before, now
-    judged = REFUSED not in (old.verdict, new.verdict)
     return Change(
         against=old.number,
         was=old.verdict,
         gate=new.gate_sha256 != old.gate_sha256,
         tables=new.tables_sha256 != old.tables_sha256,
         reason=new.reason != old.reason,
-        came=tuple((has - had).elements()) if judged else None,
-        went=tuple((had - has).elements()) if judged else None,
+        came=None if has is None or had is None else tuple((has - had).elements()),
+        went=None if has is None or had is None else tuple((had - has).elements()),
     )
 
 

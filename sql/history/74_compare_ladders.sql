@@ -1,8 +1,8 @@
 -- query: compare-ladders
 -- asks: How does a ladder stand beside another, rung by rung, and are the two alike enough to be compared?
 -- params: run base
--- unlike names what makes the two incomparable. Latency is never compared across arms: where the arms differ, or one is
--- not recorded, every latency and every ratio is NULL, and density is all that can be set side by side.
+-- Two ladders of one arm. Latency is never compared across arms: where the arms differ, or one is not recorded, the
+-- question is refused. unlike names what else makes the two incomparable, or is broken in either.
 WITH every_ladder AS (
     SELECT * FROM ladders
     UNION ALL BY NAME
@@ -15,14 +15,24 @@ every_rung AS (
 ),
 pair AS (
     SELECT
-        coalesce(a.arm = b.arm, false) AS one_arm,
+        CASE
+            WHEN a.arm = b.arm THEN a.arm
+            ELSE error(
+                'refused: ' || $run || ' is of ' || coalesce('the ' || a.arm || ' arm', 'an arm that is not recorded')
+                || ' and ' || $base || ' of ' || coalesce('the ' || b.arm || ' arm', 'one that is not recorded')
+                || ', and latency is never compared across arms; `harness sql ladders` lists each under its own'
+            )
+        END AS arm,
         nullif(
             concat_ws(
                 '; ',
                 CASE
-                    WHEN a.arm IS DISTINCT FROM b.arm OR a.arm IS NULL
-                        THEN 'arm: ' || coalesce(a.arm, 'not recorded') || ' and ' || coalesce(b.arm, 'not recorded')
-                        || ', so that latency is not compared'
+                    WHEN EXISTS (FROM ladder_verdicts WHERE run IN ($run, $base) AND verdict = 'REFUSED')
+                        THEN 'a verdict of REFUSED'
+                END,
+                CASE
+                    WHEN EXISTS (FROM settings WHERE run IN ($run, $base) AND key = 'fault' AND value <> '')
+                        THEN 'a drill'
                 END,
                 CASE WHEN a.measured IS DISTINCT FROM b.measured OR a.measured IS NULL THEN 'target' END,
                 CASE WHEN a.workers IS DISTINCT FROM b.workers THEN 'workers' END,
@@ -56,17 +66,18 @@ levels AS (
     GROUP BY run, c
 )
 SELECT
+    pair.arm,
     c,
     round(mine.success_rate, 4) AS success_rate,
     round(base.success_rate, 4) AS base_success_rate,
     round(mine.turns_per_s, 3) AS turns_per_s,
     round(base.turns_per_s, 3) AS base_turns_per_s,
-    CASE WHEN one_arm THEN round(mine.turns_per_s / nullif(base.turns_per_s, 0), 3) END AS turns_ratio,
-    CASE WHEN one_arm THEN mine.p50_ms END AS p50_ms,
-    CASE WHEN one_arm THEN base.p50_ms END AS base_p50_ms,
-    CASE WHEN one_arm THEN mine.p95_ms END AS p95_ms,
-    CASE WHEN one_arm THEN base.p95_ms END AS base_p95_ms,
-    CASE WHEN one_arm THEN round(mine.p95_ms / nullif(base.p95_ms, 0), 3) END AS p95_ratio,
+    round(mine.turns_per_s / nullif(base.turns_per_s, 0), 3) AS turns_ratio,
+    mine.p50_ms AS p50_ms,
+    base.p50_ms AS base_p50_ms,
+    mine.p95_ms AS p95_ms,
+    base.p95_ms AS base_p95_ms,
+    round(mine.p95_ms / nullif(base.p95_ms, 0), 3) AS p95_ratio,
     round(mine.worker_ms_per_turn, 1) AS worker_ms_per_turn,
     round(base.worker_ms_per_turn, 1) AS base_worker_ms_per_turn,
     unlike

@@ -126,19 +126,20 @@ def test_a_published_ladder_keeps_its_name_and_can_be_compared(say: Say) -> None
     assert [row["c"] for row in rows] == [1, 2, 4, 8, 16, 32, 64, 128]
     assert rows[0]["p95_ratio"] == pytest.approx(107 / 106, abs=1e-3)
     assert rows[0]["unlike"] == "target; workers; stub profile"
+    assert {row["arm"] for row in rows} == {"capacity"}
 
 
-def test_latency_is_never_set_beside_that_of_the_other_arm(say: Say) -> None:
-    """Nor of a ladder whose arm nobody recorded. What is left are the rungs, without a ratio."""
+def test_latency_is_never_compared_with_that_of_the_other_arm(say: Say) -> None:
+    """Nor with that of a ladder whose arm nobody recorded."""
     for name in ("e8-capacity-w4", "e8-calibrated", "e8-realism"):
         adopted(say, PUBLISHED / f"{name}.json", "--format", "e8")
-    for base in ("e8-capacity-w4", "e8-calibrated"):
-        words = ["--param", "run=e8-realism", "--param", f"base={base}", "--json"]
-        rows = json.loads(say("sql", "compare-ladders", *words)[1])
-        assert rows
-        for row in rows:
-            assert {row[name] for name in row if "p50" in name or "p95" in name or "ratio" in name} == {None}
-            assert "so that latency is not compared" in row["unlike"]
+    for base, arm in (("e8-capacity-w4", "the capacity arm"), ("e8-calibrated", "one that is not recorded")):
+        for form in ("table", "json", "csv", "parquet"):
+            words = ["--param", "run=e8-realism", "--param", f"base={base}", "--format", form]
+            code, output, error = say("sql", "compare-ladders", *words)
+            assert (code, output, error.count("\n")) == (3, "", 1)
+            told = f"e8-realism is of the realism arm and {base} of {arm}, and latency is never compared across arms"
+            assert told in error
 
 
 def test_the_evidence_of_a_ladder_measured_here_is_adopted_as_a_folder(say: Say, tmp_path: Path) -> None:

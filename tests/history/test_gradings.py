@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.e8 import verdict as verdicts
+from harness.e8.arms import THRESHOLDS
+from harness.e8.refusals import Refusal
+from harness.e8.verdict import Knee, LadderVerdict
 from harness.gate import Verdict, store
 from harness.history.gradings import Grading, gradings, render
 from harness.runs import RunFolder
@@ -167,3 +172,96 @@ def test_verdicts_of_earlier_versions_have_their_place(tmp_path: Path) -> None:
         del each["unmeasured"]
     path.write_text(store.sealed(whole, path.name))
     assert [each.verdict for each in history(tmp_path)] == ["FAIL", "PASS"]
+
+
+# --- ladders
+
+KNEE = LadderVerdict(
+    run="quick-1",
+    word="PASS",
+    arm="capacity",
+    knee=Knee("knee", 8, 8, 16),
+    saturated=True,
+    bound="worker-cpu",
+    runner_up="host-cpu",
+    degrade_x=2.0,
+    min_c=4,
+    rungs=({"name": "c8", "state": "healthy"}, {"name": "c16", "state": "miss"}),
+    gate_sha256="ab" * 32,
+)
+
+
+def ladders(folder: Path, *graded: LadderVerdict) -> list[Grading]:
+    """The gradings of a ladder once these are stored."""
+    run = RunFolder(folder / "quick-1")
+    for each in graded:
+        store.store(run.verdicts, each.to_json(), ["VERDICT"], "t1")
+    return gradings(run)
+
+
+def test_what_moved_a_ladder_is_told_under_its_arm(tmp_path: Path) -> None:
+    """Its knee, what bound it, its rungs and the threshold: all of it, and nothing else."""
+    other = replace(
+        KNEE,
+        word="FAIL",
+        reason="the knee is at 16, under the least of 32",
+        knee=Knee("knee", 16, 16, 32),
+        bound="host-cpu",
+        runner_up=None,
+        degrade_x=3.0,
+        min_c=32,
+        rungs=({"name": "c8", "state": "healthy"}, {"name": "c16", "state": "healthy"}),
+        gate_sha256="cd" * 32,
+    )
+    lines = list(render(ladders(tmp_path, KNEE, other, other)))
+    about = "against 000001: was PASS, gate changed, reason changed, findings changed"
+    assert lines[1].endswith(f"FAIL  {about}  the knee is at 16, under the least of 32")
+    assert lines[2:12] == [
+        "  CAME  knee  capacity  knee in [16, 32], floor 16",
+        "  CAME  bound  capacity  host-cpu, runner-up none",
+        "  CAME  rung  capacity  c16 healthy",
+        "  CAME  threshold  capacity  degrade_x 3",
+        "  CAME  threshold  capacity  min_c 32",
+        "  WENT  knee  capacity  knee in [8, 16], floor 8",
+        "  WENT  bound  capacity  worker-cpu, runner-up host-cpu",
+        "  WENT  rung  capacity  c16 miss",
+        "  WENT  threshold  capacity  degrade_x 2",
+        "  WENT  threshold  capacity  min_c 4",
+    ]
+    assert len(lines) == 13 and "against 000002: nothing changed" in lines[12]
+
+
+def test_a_threshold_of_the_rules_that_changed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ladders(tmp_path, KNEE)
+    busier = replace(THRESHOLDS["worker_cpu_bound_pct"], value=85.0)
+    monkeypatch.setattr(verdicts, "THRESHOLDS", {**THRESHOLDS, "worker_cpu_bound_pct": busier})
+    assert list(render(ladders(tmp_path, KNEE)))[2:] == [
+        "  CAME  threshold  capacity  worker_cpu_bound_pct 85",
+        "  WENT  threshold  capacity  worker_cpu_bound_pct 80",
+    ]
+
+
+def test_a_ladder_that_is_refused_by_its_rules_was_judged(tmp_path: Path) -> None:
+    """Which rule came and went is told; one that could not be read judged nothing."""
+    against = (Refusal("sandbox_over_ceiling", "too busy at c8", 8), Refusal("duty_out_of_band", "calibrate again"))
+    stopped = replace(KNEE, word="REFUSED", reason="too busy at c8", knee=Knee("invalid"), bound=None, refusals=against)
+    blind = replace(KNEE, word="UNPROVEN", missing=("the lease cap",))
+    torn = LadderVerdict(run="quick-1", word="REFUSED", reason="ladder.json is cut off")
+    found = ladders(tmp_path, KNEE, stopped, torn, blind)
+    assert [each.change and each.change.against for each in found] == [None, 1, 2, 2]
+    came = [[str(each) for each in change.came or ()] for each in found if (change := each.change)]
+    assert came == [
+        [
+            "knee  capacity  invalid",
+            "sandbox_over_ceiling  capacity  c=8  cause=target",
+            "duty_out_of_band  capacity  cause=plan",
+        ],
+        [],
+        [
+            "knee  capacity  knee in [8, 16], floor 8",
+            "bound  capacity  worker-cpu, runner-up host-cpu",
+            "not recorded  capacity  the lease cap  not measured",
+        ],
+    ]
+    assert found[2].change is not None and found[2].change.came is None
+    json.dumps([each.to_json() for each in found], allow_nan=False)
