@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from harness.report import words
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 def fill(template: str, context: Mapping[str, Any]) -> str:
     """The page that ``template`` (a file under ``harness/report``) makes of ``context``."""
+    return _environment().get_template(template).render(context)
+
+
+@cache
+def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -30,7 +39,7 @@ def fill(template: str, context: Mapping[str, Any]) -> str:
         words.utc,
     ):
         environment.filters[function.__name__] = function
-    return environment.get_template(template).render(context)
+    return environment
 
 
 def breakable(text: str) -> Any:

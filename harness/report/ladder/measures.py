@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from harness.e8.record import Rung
 from harness.report import words
@@ -74,6 +75,8 @@ FOLLOWS_FROM = {
     "worker_cpu_ms_per_turn": "worker_cpu_s",
     "host_cpu_util_pct": "host_cpu_s",
     "success_rate": "attempts",
+    "connections_per_1000_turns": "store_connections_delta",
+    "descriptors_per_1000_turns": "descriptors_delta",
 }
 """Measure → what it is worked out from, whose reason not to be known is its own too."""
 
@@ -117,17 +120,18 @@ class Measures:
     beside: tuple[str, ...]
 
 
-def measures(rungs: Sequence[Rung]) -> Measures:
-    """The table of these rungs."""
+def measures(rungs: Sequence[Rung], judged: Mapping[str, Mapping[str, Any]]) -> Measures:
+    """The table of these rungs. ``judged``: rung → what its verdict says of it, where there is one."""
     about = {column.name: column.about for column in TABLES["rungs"].columns if column.name not in PLACE}
     placed = {name for names in GROUPS.values() for name in names}
     groups = {**GROUPS, OTHERS: tuple(name for name in about if name not in placed)}
     values: dict[str, Callable[[Rung], object]] = {name: _column(name) for name in about}
-    values |= OF_WORKERS
+    values |= BESIDE | {name: _judged(judged, name) for name in PER_1000}
     about |= {"lag_p99_ms": "event loop of the worst worker", "rss_bytes": "memory of the largest worker"}
-    about |= {"execs_per_turn": "commands in one turn: turns that ran so many"}
+    about |= {"execs_per_turn": "commands in one turn: turns that ran so many", **PER_1000}
     groups["Commands in sandboxes"] += ("execs_per_turn",)
     groups["Event loops, turns in flight, leases"] += ("lag_p99_ms", "rss_bytes")
+    groups["What may grow"] += tuple(PER_1000)
     reasons: dict[str, int] = {}
     made, absent = [], []
     for title, names in groups.items():
@@ -151,6 +155,10 @@ def _column(name: str) -> Callable[[Rung], object]:
     return lambda rung: getattr(rung, name)
 
 
+def _judged(judged: Mapping[str, Mapping[str, Any]], name: str) -> Callable[[Rung], object]:
+    return lambda rung: judged.get(rung.name, {}).get(name)
+
+
 def _execs(rung: Rung) -> str | None:
     counted = sorted((rung.execs_per_turn or {}).items(), key=lambda pair: (len(pair[0]), pair[0]))
     return ", ".join(f"{execs}: {turns:,}" for execs, turns in counted) or None
@@ -160,12 +168,18 @@ def _largest(name: str) -> Callable[[Rung], object]:
     return lambda rung: max((v for one in rung.workers if (v := getattr(one, name)) is not None), default=None)
 
 
-OF_WORKERS: Mapping[str, Callable[[Rung], object]] = {
+BESIDE: dict[str, Callable[[Rung], object]] = {
     "execs_per_turn": _execs,
     "lag_p99_ms": _largest("lag_p99_ms"),
     "rss_bytes": _largest("rss_bytes"),
 }
 """What is no column of ``rungs``, but follows from the tables beside it."""
+
+PER_1000 = {
+    "connections_per_1000_turns": "store connections that each 1,000 turns left open",
+    "descriptors_per_1000_turns": "descriptors that each 1,000 turns left open",
+}
+"""What the verdict works out of a rung."""
 
 
 def _why(rung: Rung, name: str) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any
 from harness import __version__
 from harness.e8.arms import threshold
 from harness.e8.verdict import INVALID
-from harness.files import utc_stamp
+from harness.files import read_json, utc_stamp
 from harness.history.inventory import drill_of, run_settings
 from harness.report import words
 from harness.report.facts import read_document
@@ -41,7 +41,9 @@ def context(folder: RunFolder, verdict: Verdict) -> dict[str, Any]:
     arm = sentences.arm_of(ladder.arm if ladder else verdict.get("arm"))
     closed = read_document(folder, folder.closed.name).get("reason") if not verdict else None
     states = _states(facts, verdict)
+    answered = (verdict.get("knee") or {}).get("answer", INVALID) if verdict else None
     faults, unread = read_faults(folder)
+    drill = _drill(folder, faults)
     return {
         "run": folder.run,
         "word": word,
@@ -49,12 +51,14 @@ def context(folder: RunFolder, verdict: Verdict) -> dict[str, Any]:
         "colour": COLOUR_OF.get(word, "warn"),
         "arm": arm,
         "what": _what(facts, arm),
-        "drill": _drill(folder, faults),
+        "drill": drill,
         "line": verdict.get("verdict_line"),
         "answer": sentences.answer(verdict),
-        "claim": verdict.get("claim"),
-        "reason": verdict.get("reason") or closed,
-        "next_steps": sentences.next_steps(folder.run, word, verdict, closed=closed is not None),
+        "claim": verdict.get("claim") if drill is None else None,
+        "reason": closed if answered is None else verdict.get("reason") if answered != INVALID else None,
+        "next_steps": sentences.next_steps(
+            folder.run, word, verdict, closed=closed is not None, drill=drill is not None
+        ),
         "tiles": sentences.tiles(facts, verdict, arm),
         "refusals": sentences.refusals(verdict),
         "missing": verdict.get("missing") or [],
@@ -64,7 +68,8 @@ def context(folder: RunFolder, verdict: Verdict) -> dict[str, Any]:
         **_pictures(facts, verdict, arm, states),
         "legend": [(word, state) for word, state in STATES.items() if word in states.values()],
         "rungs": [(rung, states[rung.name], state_of(states[rung.name])) for rung in facts.rungs],
-        "measures": measures(facts.rungs),
+        "measures": measures(facts.rungs, _judged(verdict)),
+        "lag_convicts": ladder is not None and ladder.lag_discriminates is True,
         "workers": [(rung.name, number, one) for rung in facts.rungs for number, one in enumerate(rung.workers, 1)],
         "told": told,
         "suspects": list(_suspects(verdict)),
@@ -98,10 +103,15 @@ def _drill(folder: RunFolder, faults: Sequence[Fault]) -> str | None:
     return asked
 
 
+def _judged(verdict: Verdict) -> dict[str, dict[str, Any]]:
+    """Rung → what the verdict says of it."""
+    return {str(rung.get("name")): dict(rung) for rung in verdict.get("rungs") or []}
+
+
 def _states(facts: Facts, verdict: Verdict) -> dict[str, str]:
     """Rung → what the verdict calls it."""
-    judged = {str(rung.get("name")): str(rung.get("state")) for rung in verdict.get("rungs") or []}
-    found = {rung.name: judged.get(rung.name, NOT_GRADED) for rung in facts.rungs}
+    judged = _judged(verdict)
+    found = {rung.name: str(judged.get(rung.name, {}).get("state")) for rung in facts.rungs}
     return {name: word if word in STATES else NOT_GRADED for name, word in found.items()}
 
 
@@ -116,7 +126,7 @@ def _pictures(facts: Facts, verdict: Verdict, arm: str, states: Mapping[str, str
     knee = Knee(*(told_knee.get(name) if told_knee.get("answer") == "knee" else None for name in ("lo", "hi", "floor")))
     bound = facts.p95_bound_ms
     first = facts.level(1).get("p95_ms")
-    bounds = [Limit(bound, f"p95 bound: {milliseconds(bound)}, {bound / first:g} × c=1")] if bound and first else []
+    bounds = [Limit(bound, f"bound, {bound / first:g} × c=1: {milliseconds(bound)}")] if bound and first else []
     curves = [
         Panel(
             f"throughput, {arm}",
@@ -150,8 +160,7 @@ def _lag_panel(facts: Facts, arm: str, states: Mapping[str, str]) -> Panel:
         limits.append(Limit(resolution, f"resolution: {milliseconds(resolution)}", "plan"))
     if first := facts.level(1).get("lag_p99_ms"):
         most = threshold("lag_bound_x")
-        convicts = "convicts" if facts.ladder and facts.ladder.lag_discriminates else "would convict, were it shown"
-        limits.append(Limit(most * first, f"{convicts}: {milliseconds(most * first)}, {most:g} × c=1"))
+        limits.append(Limit(most * first, f"{most:g} × c=1: {milliseconds(most * first)}"))
     return Panel(
         f"event-loop lag p99 of the worst worker, {arm}",
         [Dot(rung.c, rung.name, states[rung.name], worst[rung.name]) for rung in facts.rungs],
@@ -224,7 +233,7 @@ def _system(facts: Facts) -> list[tuple[str, str]]:
 
 def _source(folder: RunFolder, facts: Facts) -> list[tuple[str, str]]:
     """Where the ladder was taken in from, and who published it."""
-    adopted = read_document(folder, folder.adopted.name)
+    adopted = _document(folder.adopted)
     ladder = facts.ladder
     known = [
         ("adopted from", adopted.get("source")),
@@ -235,6 +244,15 @@ def _source(folder: RunFolder, facts: Facts) -> list[tuple[str, str]]:
         ("run created", read_document(folder, RUN_JSON).get("created_at")),
     ]
     return [(name, str(value)) for name, value in known if value]
+
+
+def _document(path: Path) -> dict[str, Any]:
+    """A JSON object, an empty one where there is none."""
+    try:
+        value = read_json(path)
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _places(folder: RunFolder) -> dict[str, list[Path]]:

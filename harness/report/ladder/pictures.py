@@ -13,7 +13,8 @@ from harness.report.svg import WIDTH, line, picture, text
 from harness.report.words import NOT_MEASURED
 
 LEFT, RIGHT = 84.0, 214.0  # room for the values of the grid, and for what the limits are
-PANEL, GAP, TOP = 190.0, 46.0, 52.0
+PANEL, GAP, TOP = 190.0, 46.0, 66.0
+BAND_TOP = 24.0  # the interval of the knee is written above it, where no title can stand
 TICKS_APART, LABELS_APART = 26.0, 15.0
 
 
@@ -74,9 +75,9 @@ class Panel:
 def stacked(title: str, panels: Sequence[Panel], knee: Knee) -> Markup:
     """Panels one below the other over one axis of concurrency, each value by factors."""
     levels = sorted({dot.c for panel in panels for dot in panel.dots})
-    x = Doublings(levels, LEFT + 14, WIDTH - RIGHT - 14)
+    x = Doublings(levels, LEFT + 32, WIDTH - RIGHT - 32)
     bottom = TOP + len(panels) * PANEL + (len(panels) - 1) * GAP
-    parts = [band(knee, x, TOP - 12, bottom, said=True)]
+    parts = [band(knee, x, BAND_TOP, bottom, said=True)]
     parts += [line(x(c), TOP - 12, x(c), bottom, "grid faint") for c in x.doublings()]
     for number, panel in enumerate(panels):
         top = TOP + number * (PANEL + GAP)

@@ -40,11 +40,13 @@ def answer(verdict: Verdict) -> str:
     return f"Nothing can be said, because {verdict.get('reason') or 'the verdict gives no reason'}."
 
 
-def next_steps(run: str, word: str, verdict: Verdict, *, closed: bool) -> list[str]:
+def next_steps(run: str, word: str, verdict: Verdict, *, closed: bool, drill: bool) -> list[str]:
     """What to do now, a sentence each; of refusals one for each rule, in the order in which they were found."""
     if closed and not verdict:
         return ["There is nothing to grade. What was kept is in evidence/; a new ladder is needed: ./doit e8"]
     steps = list(dict.fromkeys(step for refusal in _refusals(verdict) if (step := next_step(refusal["rule"]))))
+    if word == "PASS" and drill:
+        return ["Climb again without the fault: of a drill nothing may be quoted."]
     if word == "PASS":
         return ["Quote the claim as it stands, or nothing. To set it beside others of its arm: harness sql ladders"]
     if word == "REFUSED":

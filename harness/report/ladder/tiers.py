@@ -15,7 +15,7 @@ from harness.report.ladder.states import mark
 from harness.report.svg import WIDTH, line, picture, text
 
 ACROSS, GAP, LEFT = 4, 14.0, 34.0
-HEAD, HEIGHT, FOOT = 52.0, 104.0, 38.0
+HEAD, HEIGHT, FOOT = 56.0, 104.0, 38.0
 WHOLE_PCT = 100.0
 
 
@@ -90,7 +90,7 @@ def _tier(
     start, end = top + HEAD + HEIGHT, top + HEAD
     right = left + width
     levels = sorted({rung.c for rung in rungs})
-    x = Doublings(levels, left + LEFT + 8, right - 8)
+    x = Doublings(levels, left + LEFT + 8, right - 13)
 
     def y(share: float) -> float:
         return start + min(max(share / top_pct, 0.0), 1.0) * (end - start)
