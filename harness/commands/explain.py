@@ -110,7 +110,7 @@ def _of_ladders(rule: str, folder: RunFolder | None) -> dict[str, str]:
         "looks_at": f"a ladder, {about.judged}",
         "if_broken": ADVICE[rule].next_step,
         **({"found": _found(rule, folder)} if folder else {}),
-        "file": f"{about.module.replace('.', '/')}.py",
+        "file": about.file,
     }
 
 

@@ -117,11 +117,11 @@ def next_step(rule: str) -> str | None:
 
 @dataclass(frozen=True)
 class Explained:
-    """A rule about ladders: what must hold, when that is judged, and the module in which the rule stands."""
+    """A rule about ladders: what must hold, when that is judged, and the file or folder in which the rule stands."""
 
     asserts: str
     judged: str
-    module: str
+    file: str
 
 
 JUDGED = {
@@ -135,10 +135,11 @@ JUDGED = {
 def explained(rule: str) -> Explained:
     """What a rule is. Raises KeyError for a name that is none."""
     if rule == CONTRADICTION:
-        asserts = "Each figure of a rung is what its own parts come to, rounding apart."
-        return Explained(asserts, "when it is read", "harness.store.formats.e8")
+        asserts = "Each figure is what its own parts come to, rounding apart, and what the files beside it say."
+        return Explained(asserts, "when it is read", "harness/store/contradictions")
     for judged, checks in JUDGED.items():
         for check in checks:
             if check.__name__ == rule:
-                return Explained((check.__doc__ or "").strip().splitlines()[0], judged, check.__module__)
+                asserts = (check.__doc__ or "").strip().splitlines()[0]
+                return Explained(asserts, judged, f"{check.__module__.replace('.', '/')}.py")
     raise KeyError(rule)
