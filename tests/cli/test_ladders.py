@@ -1,0 +1,127 @@
+"""Commands about a ladder: files for CI, what a rule found in it, how it is listed."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+from harness.runs import RunFolder
+from tests.ci.test_junit import check, outcomes
+
+CASES = Path(__file__).parent.parent / "cases" / "e8"
+Said = tuple[int, str, str]
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Saved ladders without tables: one that passes, one that a rule refuses, one that is not proven, one cut off."""
+    for case in ("capacity-worker-cpu", "capacity-over-the-ceiling", "realism-duty-not-measured"):
+        folder = RunFolder(tmp_path / "runs" / case)
+        folder.evidence.mkdir(parents=True)
+        document = json.loads((CASES / case / "ladder.json").read_text())
+        (folder.evidence / "ladder.json").write_text(json.dumps(document))
+        seal(folder)
+    torn = RunFolder(tmp_path / "runs" / "torn")
+    torn.evidence.mkdir(parents=True)
+    (torn.evidence / "ladder.json").write_text('{"schema": 1, "rungs": [')
+    seal(torn)
+    monkeypatch.setenv("HARNESS_RUNS", str(tmp_path / "runs"))
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    return tmp_path / "runs"
+
+
+def seal(folder: RunFolder) -> None:
+    from harness.files import sha256_file
+
+    names = sorted(path.name for path in folder.evidence.iterdir())
+    folder.sums.write_text("".join(f"{sha256_file(folder.evidence / name)}  {name}\n" for name in names))
+    folder.saved.write_text("")
+
+
+def say(capsys: pytest.CaptureFixture[str], *words: object) -> Said:
+    capsys.readouterr()
+    code = main([str(word) for word in words])
+    output, error = capsys.readouterr()
+    return code, output, error
+
+
+@pytest.mark.parametrize(
+    ("run", "code", "word"),
+    [
+        ("capacity-worker-cpu", 0, "PASS"),
+        ("capacity-over-the-ceiling", 2, "REFUSED"),
+        ("realism-duty-not-measured", 2, "UNPROVEN"),
+        ("torn", 2, "REFUSED"),
+    ],
+)
+def test_files_for_ci_are_written_whatever_the_verdict(
+    run: str, code: int, word: str, runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    junit, markdown = tmp_path / "gate.xml", tmp_path / "gate.md"
+    plain = say(capsys, "gate", run)
+    assert say(capsys, "gate", run, "--junit", junit, "--markdown", markdown) == plain and plain[0] == code
+    suite = check(junit.read_text())
+    properties = {each.attrib["name"]: each.attrib["value"] for each in suite.iter("property")}
+    assert (properties["verdict"], properties["kind"]) == (word, "e8") and len(properties["tables_sha256"]) == 64
+    assert (outcomes(suite)["run", "verdict"] == "passed") == (code == 0)
+    assert markdown.read_text().startswith(f"## {word} <code>{run}</code>\n")
+
+
+def test_a_step_summary_is_appended_to(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary = tmp_path / "summary.md"
+    summary.write_text("of another step\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    assert say(capsys, "gate", "capacity-worker-cpu", "--markdown", summary)[0] == 0
+    assert summary.read_text().startswith("of another step\n\n## PASS <code>capacity-worker-cpu</code>\n")
+
+
+def test_a_file_that_cannot_be_written_ends_with_4_and_the_verdict_stands(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    code, output, error = say(capsys, "gate", "capacity-worker-cpu", "--junit", tmp_path / "pipe")
+    assert code == 4 and "VERDICT PASS" in output and "the verdict PASS stands" in error
+    assert say(capsys, "gate", "capacity-worker-cpu", "--junit", runs / "gate.xml")[0] == 3
+
+
+def test_explain_says_what_a_rule_found_in_a_ladder(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["explain", "sandbox_over_ceiling", "--json"]
+    document = json.loads(say(capsys, *words)[1])
+    assert document["cause"] == "target" and "found" not in document and "e8.sandboxes=" in document["if_broken"]
+    run = ["--run", "capacity-over-the-ceiling"]
+    assert "no verdict" in json.loads(say(capsys, *words, *run)[1])["found"]
+    say(capsys, "gate", run[1])
+    assert "25.1% at c8" in json.loads(say(capsys, *words, *run)[1])["found"]
+    assert json.loads(say(capsys, "explain", "store_leak", *run, "--json")[1])["found"].startswith("nothing")
+
+
+def test_explain_keeps_soaks_and_ladders_apart(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = ["--run", "capacity-worker-cpu"]
+    code, output, error = say(capsys, "explain", "lost_backend", *run)
+    assert (code, output) == (3, "") and "lost_backend is a rule of soaks" in error
+    listed = [line.split()[0] for line in say(capsys, "explain", *run)[1].splitlines()]
+    assert "arm_unknown" in listed and "lost_backend" not in listed
+    code, _, error = say(capsys, "explain", "sandbox_over_cieling")
+    assert code == 3 and "did you mean sandbox_over_ceiling?" in error
+
+
+def test_runs_are_listed_with_their_arm(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    say(capsys, "gate", "--all")
+    code, output, _ = say(capsys, "runs")
+    lines = {line.split()[0]: line for line in output.splitlines()}
+    assert code == 0 and " e8 realism " in lines["realism-duty-not-measured"]
+    assert " e8 capacity " in lines["capacity-worker-cpu"] and " embedded " in lines["capacity-worker-cpu"]
+    assert " DAMAGED " not in output and " REFUSED " in lines["torn"]
+    found = {each["run"]: each for each in json.loads(say(capsys, "runs", "--json")[1])["runs"]}
+    assert {run: each["arm"] for run, each in found.items()} == {
+        "capacity-worker-cpu": "capacity",
+        "capacity-over-the-ceiling": "capacity",
+        "realism-duty-not-measured": "realism",
+        "torn": None,
+    }
