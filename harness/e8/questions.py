@@ -18,11 +18,10 @@ from harness.e8.rung_rules import generator_bound
 from harness.e8.turns import RUNG_DEADLINE
 from harness.errors import EvidenceError, HarnessError
 from harness.sqlfiles import sql_files
-from harness.store.columns import LADDER
 from harness.store.database import DUCKDB_TYPES, connect, load_table, native
-from harness.store.formats.e8 import from_rows, rows
-from harness.store.kinds import tables_of
+from harness.store.formats.e8 import RECORD_TABLES, from_rows, rows
 from harness.store.readers import one_line
+from harness.store.schemas import TABLES
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -83,8 +82,8 @@ def database(*, lean: bool = True) -> Iterator[DuckDBPyConnection]:
 
 
 def load_files(connection: DuckDBPyConnection, files: Mapping[str, Path]) -> None:
-    """The tables of one ladder, from its Parquet files. Raises EvidenceError naming one that cannot be read."""
-    for name in tables_of(LADDER):
+    """A ladder's record, from its Parquet files. Raises EvidenceError naming one that cannot be read."""
+    for name in RECORD_TABLES:
         load_table(connection, name, [files[name]] if name in files else [])
 
 
@@ -101,11 +100,12 @@ def tell_client_bound(connection: DuckDBPyConnection, ladders: Mapping[str, Ladd
 
 def load_ladders(connection: DuckDBPyConnection, ladders: Mapping[str, Ladder]) -> None:
     """The tables of ladders that are in memory, run → ladder."""
-    made: dict[str, list[Row]] = {name: [] for name in tables_of(LADDER)}
+    made: dict[str, list[Row]] = {name: [] for name in RECORD_TABLES}
     for run, ladder in ladders.items():
         for name, of_one in rows(ladder).items():
             made[name] += [{"run": run, **row} for row in of_one]
-    for name, table in tables_of(LADDER).items():
+    for name in RECORD_TABLES:
+        table = TABLES[name]
         columns = ", ".join(f'"{column.name}" {DUCKDB_TYPES[column.type]}' for column in table.columns)
         connection.execute(f"CREATE TABLE {name} ({columns})")
         if made[name]:
@@ -120,7 +120,7 @@ def ladder_in(connection: DuckDBPyConnection) -> tuple[str, Ladder]:
 
     Raises EvidenceError where it holds none, or more.
     """
-    tables = {name: _fetch(connection, f"SELECT * FROM {name}") for name in tables_of(LADDER)}  # noqa: S608 - our own
+    tables = {name: _fetch(connection, f"SELECT * FROM {name}") for name in RECORD_TABLES}  # noqa: S608 - our own
     runs = {row["run"] for of_one in tables.values() for row in of_one}
     if len(runs) != 1 or len(tables["ladders"]) != 1:
         raise EvidenceError("the tables do not hold one ladder; make them again")

@@ -47,7 +47,7 @@ def parse_ladder(document: object) -> Ladder:
         return _foreign(document)
     if not isinstance(document, dict):
         raise _problem("it is neither a ladder nor a JSON array of rung records")
-    if document.get("schema") != SCHEMA or not isinstance(document.get("rungs"), list):
+    if document.get("schema") != SCHEMA or document["schema"] is True or not isinstance(document.get("rungs"), list):
         raise _problem(f'it is no ladder: it needs "schema": {SCHEMA} and "rungs", a list of rung records')
     if strange := sorted(document.keys() - LADDER_FIELDS - BESIDE):
         raise _problem(f"it has {_said(strange[0])}, which is no field of a ladder")

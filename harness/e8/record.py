@@ -299,4 +299,12 @@ class Ladder:
         return {"schema": SCHEMA, **values, "rungs": [rung.to_json() for rung in self.rungs]}
 
 
+TARGET_FACTS = (
+    "measured", "workers", "turns_per_worker", "cap", "pool", "cores", "stub_url", "stub_url_echoed", "profile",
+    "lag_resolution_ms", "success_by", "lag_discriminates", "host_rest_pct",
+)  # fmt: skip
+"""What of a ladder the target told before it, or was measured of it then."""
+WORKLOAD_FACTS = ("duty", "duty_second", "execs_per_turn")
+"""What of a ladder was measured when its workload was prepared."""
+
 _NOT_WRITTEN = frozenset({"unusable", "source_title", "source_where", "source_said", "rungs"})

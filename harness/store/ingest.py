@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.files import fsync_folder, sha256_file
-from harness.store import contradictions, readers, side_rows
+from harness.store import contradictions, ladder_files, readers, side_rows
 from harness.store.columns import LADDER
+from harness.store.contradictions.ladder import of_ladder
 from harness.store.driver_log import DriverLog, read_driver_log
 from harness.store.formats import e8
 from harness.store.kinds import kind_of
@@ -48,8 +49,13 @@ def build_tables(
 
 
 def ladder_rows(evidence: Path, *, run: str, files: Mapping[str, str]) -> Mapping[str, Iterable[Row]]:
-    """The rows of a ladder's tables. Raises EvidenceError."""
-    return e8.rows(e8.read_evidence(evidence, run=run, files=files))
+    """The rows of a ladder's tables; turns and polls are read when their rows are. Raises EvidenceError."""
+    ladder, beside = e8.read_evidence(evidence, run=run, files=files), ladder_files.read_ladder_files(evidence, files)
+    return {
+        **e8.rows(ladder, of_ladder(ladder, beside)),
+        "turns": ladder_files.turn_rows(evidence, files),
+        "polls": ladder_files.poll_rows(evidence, files),
+    }
 
 
 def _write(

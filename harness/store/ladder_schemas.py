@@ -1,6 +1,7 @@
 """Tables of ladders: a row for each rung and repeat, one for each of its workers, and what is said of them in words.
 
-The columns are the fields of ``harness.e8.record``, by the same names.
+Their columns are the fields of ``harness.e8.record``, by the same names. Beside them stand the turns and polls that
+the rungs' records were made of.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ LADDER_TABLES: tuple[Table, ...] = (
         source_where      text      where the source says it
         source_said       text      what the source itself concluded
         unusable          text!     facts that cannot be used, as JSON
-        contradiction     text      where the record says two things of one rung; NULL: nowhere
+        contradiction     text      where the evidence says two things of it; NULL: nowhere
         """,
         LADDER,
     ),
@@ -143,6 +144,49 @@ LADDER_TABLES: tuple[Table, ...] = (
         about  text!     system, system_end or unknown
         name   text!     what of the system, or the column that is NULL
         says   text!     in words
+        """,
+        LADDER,
+    ),
+    table(
+        "turns",
+        "A row for each turn that a rung's clients sent, the warm-up apart; none where only records were kept.",
+        """
+        c        int64!    of the rung
+        repeat   int64!    of the rung
+        turn_no  int64!    from 1, in the order in which they ended
+        client   int64!    who sent it, from 1
+        start_ms double!   since the rung began
+        ms       double!   from sending it to its whole answer, or to where it was given up
+        code     text!     status of the answer; 000: none came
+        stop     text      stop reason, as the answer gave it
+        ok       bool!     answered 200 with a stop reason that is no error
+        failure  text      the column of rungs that counts it; NULL: it succeeded
+        cut      text      turn or rung: whose deadline ended it; NULL: neither
+        error    text      in words
+        session  text      as the answer named it
+        """,
+        LADDER,
+    ),
+    table(
+        "polls",
+        "A row for each time that the target was asked for its metrics while a rung ran, or in the second after it.",
+        """
+        c                 int64!    of the rung
+        repeat            int64!    of the rung
+        poll_no           int64!    from 1
+        at_ms             double    since the first turn was sent
+        tail              bool!     asked when nothing was sent any more
+        problem           text      why nothing was told; NULL: it was
+        healthy_workers   int64     as the supervisor saw them
+        in_flight         double    turns that all workers held
+        worker_cpu_s      double    of all workers since they began
+        lag_p99_worst_ms  double    event loop of the worst worker
+        rss_worst_bytes   double    of the largest worker
+        lease_saturation  double    leases per sandbox
+        pool              double    sandboxes
+        restarts          double    of workers, since the supervisor began
+        over_admission    double    since the supervisor began
+        spurious_refusals double    since the supervisor began
         """,
         LADDER,
     ),

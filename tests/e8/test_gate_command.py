@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,10 +11,10 @@ import pytest
 
 from harness import cli
 from harness.errors import EvidenceError
-from harness.files import write_json
 from harness.runs import RunFolder
 from harness.store.ingest import build_tables
 from harness.store.kinds import tables_of
+from tests.e8.made import made_files, write_files
 
 CASES = Path(__file__).parent.parent / "cases" / "e8"
 PUBLISHED = Path(__file__).parents[2] / "runs" / "published"
@@ -36,20 +34,6 @@ def say(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
         return code, said.out, said.err
 
     return run
-
-
-def own_evidence(case: str, folder: Path, run: str) -> Path:
-    """The evidence of a ladder that a harness measured: what it is, its ladder, a rung of its own, list and mark."""
-    folder.mkdir(parents=True)
-    (folder / "rungs").mkdir()
-    shutil.copy(CASES / case / "ladder.json", folder)
-    (folder / "rungs" / "c1.json").write_text("{}\n")
-    write_json(folder / "run.json", {"schema": 1, "run": run, "kind": "e8", "settings": {}})
-    names = ["ladder.json", "run.json", "rungs/c1.json"]
-    sums = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
-    (folder / "SHA256SUMS").write_text("".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items())))
-    (folder / "SAVED").write_text("2026-11-30T12:00:00.000Z\n")
-    return folder
 
 
 def adopted(say: Say, path: Path, *words: str) -> dict[str, Any]:
@@ -143,9 +127,14 @@ def test_latency_is_never_compared_with_that_of_the_other_arm(say: Say) -> None:
 
 
 def test_the_evidence_of_a_ladder_measured_here_is_adopted_as_a_folder(say: Say, tmp_path: Path) -> None:
-    evidence = own_evidence("realism-not-observed", tmp_path / "there" / "e8-1" / "evidence", "e8-1")
+    evidence = write_files(tmp_path / "there" / "e8-1" / "evidence", made_files(run="e8-1"))
     made = adopted(say, evidence.parent)
-    assert (made["run"], made["format"], made["files"], made["refused"]) == ("e8-1", "e8", 5, None)
+    assert (made["run"], made["format"], made["files"], made["refused"]) == (
+        "e8-1",
+        "e8",
+        len(list(evidence.iterdir())),
+        None,
+    )
     assert say("gate", "e8-1")[0] == 0
     copied = RunFolder(tmp_path / "runs" / "e8-1")
     assert {path.name for path in copied.evidence.iterdir()} == {path.name for path in evidence.iterdir()}
@@ -156,20 +145,11 @@ def test_the_evidence_of_a_ladder_measured_here_is_adopted_as_a_folder(say: Say,
 
 @pytest.mark.parametrize("says", ["run.json", "ladder.json"])
 def test_evidence_of_another_run_is_refused(tmp_path: Path, says: str) -> None:
-    evidence = own_evidence("realism-not-observed", tmp_path / "evidence", "e8-1")
-    (evidence / "SHA256SUMS").unlink()
-    (evidence / "run.json").unlink()
-    if says == "run.json":
-        write_json(evidence / "run.json", {"run": "e8-2", "kind": "e8"})
-        (evidence / "SHA256SUMS").write_text(
-            "".join(
-                f"{hashlib.sha256((evidence / name).read_bytes()).hexdigest()}  {name}\n"
-                for name in ("ladder.json", "run.json", "rungs/c1.json")
-            )
-        )
-    else:
-        document = json.loads((evidence / "ladder.json").read_text())
-        write_json(evidence / "ladder.json", document | {"run": "e8-2"})
+    evidence = write_files(tmp_path / "evidence", made_files(run="e8-1"))
+    document = json.loads((evidence / says).read_text())
+    files = {path.name: path.read_bytes() for path in evidence.iterdir() if path.suffix in (".json", ".jsonl")}
+    changed = {says: json.dumps(document | {"run": "e8-2"}).encode()}
+    evidence = write_files(tmp_path / "changed", files | changed)
     with pytest.raises(EvidenceError, match="this is the evidence of another run"):
         build_tables(evidence, tmp_path / "tables", run="e8-1")
     assert not (tmp_path / "tables").exists()

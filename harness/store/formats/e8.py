@@ -19,6 +19,9 @@ from harness.store.schemas import TABLES
 MARK: Mapping[str, int | str] = {"schema": 1, "format": KIND}
 """What ``adopted.json`` says of a ladder from elsewhere."""
 
+RECORD_TABLES = ("ladders", "rungs", "rung_workers", "rung_execs", "rung_notes")
+"""The tables that hold all of a ladder's record; the others hold what its rungs were made of."""
+
 Rows = dict[str, list[dict[str, Any]]]
 
 _PROFILE = tuple(f.name for f in dataclasses.fields(Profile))
@@ -67,14 +70,15 @@ def read_evidence(evidence: Path, *, run: str, files: Mapping[str, str]) -> Ladd
 # --- rows
 
 
-def rows(ladder: Ladder) -> Rows:
-    """Table → rows, without their ``run``."""
+def rows(ladder: Ladder, contradiction: str | None = None) -> Rows:
+    """Table → rows, without their ``run``. ``contradiction``: where the evidence says two things of the ladder."""
     profile = dataclasses.asdict(ladder.profile) if ladder.profile else dict.fromkeys(_PROFILE)
     about = {name: getattr(ladder, name) for name in _LADDER} | profile
     about["planned"] = None if ladder.planned is None else " ".join(ladder.planned)
     about["unusable"] = json.dumps(dict(ladder.unusable), ensure_ascii=False, sort_keys=True)
-    about["contradiction"] = contradiction(ladder)
-    made: Rows = {"ladders": [about], "rungs": [], "rung_workers": [], "rung_execs": [], "rung_notes": []}
+    about["contradiction"] = contradiction
+    made: Rows = {name: [] for name in RECORD_TABLES}
+    made["ladders"].append(about)
     for recorded in sorted(ladder.rungs, key=lambda rung: (rung.c, rung.repeat)):
         rung = ladder.settle(recorded)
         place = {"c": rung.c, "repeat": rung.repeat}
@@ -126,54 +130,3 @@ def from_rows(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> Ladder:
     profile = {name: about[name] for name in _PROFILE}
     known = None not in profile.values()
     return Ladder(**values, profile=Profile(**profile) if known else None, rungs=tuple(rungs))
-
-
-# --- what a record says twice
-
-CPU_STEP_S, SHARE_STEP, RATE_STEP = 0.005, 0.05, 0.0005
-"""Half a unit of the last digit in which recorders write CPU seconds, shares in %, and turns per second."""
-
-
-def contradiction(ladder: Ladder) -> str | None:
-    """The first figure of a rung that is not what its own parts come to, rounding apart; None where all agree."""
-    for recorded in sorted(ladder.rungs, key=lambda rung: (rung.c, rung.repeat)):
-        made = ladder.settle(recorded)
-        if recorded.wall_ms and recorded.ok is not None:
-            tps = recorded.ok / (recorded.wall_ms / 1000)
-            if _differ(recorded.throughput_tps, tps, RATE_STEP + tps * 0.5 / recorded.wall_ms):
-                return _sentence(recorded, "throughput", recorded.throughput_tps, tps, "ok and wall time")
-        for name, step in _steps(ladder, recorded).items():
-            value = getattr(made, name)
-            if _differ(getattr(recorded, name), value, step):
-                return _sentence(recorded, name, getattr(recorded, name), value, "its parts")
-    return None
-
-
-def _steps(ladder: Ladder, rung: Rung) -> dict[str, float]:
-    """Figure → by how much rounding alone can move it; only where the figure can be worked out."""
-    wall_s, rate = rung.wall_s, rung.throughput_tps
-    if not wall_s:
-        return {}
-    loose = RATE_STEP / rate if rate and rung.wall_ms is None else 0.0
-    steps = {}
-    if rung.worker_cpu_s is not None and rung.ok:
-        steps["worker_cpu_ms_per_turn"] = SHARE_STEP + 1000 * CPU_STEP_S / rung.ok
-    shares = {
-        "sandbox_util_pct": (rung.sandbox_cpu_s, rung.pool or ladder.pool),
-        "worker_cpu_util_pct": (rung.worker_cpu_s, ladder.tier_cores),
-        "worker_cpu_util_box_pct": (rung.worker_cpu_s, ladder.cores),
-        "host_cpu_util_pct": (rung.host_cpu_s, ladder.cores),
-    }
-    for name, (cpu_s, units) in shares.items():
-        if cpu_s is not None and units:
-            share = 100 * cpu_s / (wall_s * units)
-            steps[name] = SHARE_STEP + 100 * CPU_STEP_S / (wall_s * units) + share * loose
-    return steps
-
-
-def _differ(recorded: float | None, made: float | None, step: float) -> bool:
-    return recorded is not None and made is not None and abs(recorded - made) > step + 1e-6
-
-
-def _sentence(rung: Rung, name: str, recorded: float | None, made: float, of: str) -> str:
-    return f"{rung.name} says {name} {recorded:g}, and {of} come to {made:.4g}; one of them was changed"
