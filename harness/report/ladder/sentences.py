@@ -16,6 +16,7 @@ from harness.report.ladder.measures import milliseconds, per_second
 Verdict = Mapping[str, Any]
 Tile = tuple[str, str, str]
 DUTY = ".4f"
+NOT_KNOWN = "not known"
 
 
 def arm_of(arm: str | None) -> str:
@@ -76,38 +77,31 @@ def _refusals(verdict: Verdict) -> list[dict[str, Any]]:
 
 
 def tiles(facts: Facts, verdict: Verdict, arm: str) -> list[Tile]:
-    """The key figures: name, value, remark. Each names the arm."""
-    knee, bound = verdict.get("knee") or {}, facts.p95_bound_ms
-    shown = {KNEE: f"[{knee.get('lo')}, {knee.get('hi')}]", NOT_OBSERVED: "not observed"}
+    """The key figures: name, value, remark. Each names the arm; without a floor nothing is known at it."""
+    knee, bound = verdict.get("knee") or {}, verdict.get("bound")
     floor = knee.get("floor")
-    level = facts.level(floor)
-    at_floor = f"{arm}, at c={floor}" if floor else arm
-    marginal, rest = verdict.get("marginal_ms_per_turn"), verdict.get("background_ms_per_s")
     planned = facts.ladder.planned if facts.ladder else None
+    shown = {KNEE: f"[{knee.get('lo')}, {knee.get('hi')}]", NOT_OBSERVED: "not observed"}
+    said = [
+        ("knee", shown.get(str(knee.get("answer")), NOT_KNOWN), arm if floor is None else f"{arm}, floor c={floor}"),
+        ("bound by", bound or NOT_KNOWN, f"{arm}, runner-up {verdict.get('runner_up') or 'none'}" if bound else arm),
+        *_at_floor(facts, verdict, arm, floor),
+        ("rungs measured", str(len(facts.rungs)), f"{arm}, planned: {NOT_KNOWN if planned is None else len(planned)}"),
+    ]
+    return [(name, str(value), remark) for name, value, remark in said]
+
+
+def _at_floor(facts: Facts, verdict: Verdict, arm: str, floor: int | None) -> list[Tile]:
+    if floor is None:
+        return [(name, NOT_KNOWN, arm) for name in ("throughput", "p95", "worker CPU per turn")]
+    level, where = facts.level(floor), f"{arm}, at c={floor}"
+    bound, marginal, rest = facts.p95_bound_ms, *map(verdict.get, ("marginal_ms_per_turn", "background_ms_per_s"))
+    known = marginal is not None and rest is not None
+    further = f"; a further turn {marginal:.1f} ms, without turns {rest:.0f} ms a second" if known else ""
     return [
-        ("knee", shown.get(str(knee.get("answer")), "not known"), f"{arm}, floor c={floor}" if floor else arm),
-        (
-            "bound by",
-            str(verdict.get("bound") or "not known"),
-            f"{arm}, runner-up {verdict.get('runner_up') or 'none'}",
-        ),
-        ("throughput", per_second(level.get("throughput_tps")), at_floor),
-        (
-            "p95",
-            milliseconds(level.get("p95_ms")),
-            at_floor + ("" if bound is None else f", bound {milliseconds(bound)}"),
-        ),
-        (
-            "worker CPU per turn",
-            milliseconds(level.get("worker_cpu_ms_per_turn")),
-            at_floor
-            + ("" if marginal is None else f"; a further turn {marginal:.1f} ms, at rest {rest or 0:.0f} ms a second"),
-        ),
-        (
-            "rungs measured",
-            str(len(facts.rungs)),
-            f"{arm}, {len(planned)} planned" if planned is not None else f"{arm}, planned not known",
-        ),
+        ("throughput", per_second(level.get("throughput_tps")), where),
+        ("p95", milliseconds(level.get("p95_ms")), f"{where}, bound {milliseconds(bound)}"),
+        ("worker CPU per turn", milliseconds(level.get("worker_cpu_ms_per_turn")), f"{where}{further}"),
     ]
 
 

@@ -32,7 +32,7 @@ class Tier:
 def tiers_of(ladder: Ladder) -> list[Tier]:
     """Every tier whose CPU can be measured, with its thresholds; of the parts without one only how busy they are."""
     rest = ladder.host_rest_pct or 0.0
-    at_rest = f" + {rest:.3g} % at rest" if rest else ""
+    at_rest = " above rest" if rest else ""
     host, worker, sandbox = (threshold(f"{name}_bound_pct") for name in ("host_cpu", "worker_cpu", "sandbox"))
     most, ceiling = threshold("generator_cpu_bound_pct"), threshold("sandbox_ceiling_pct")
     ceilings = [(ceiling, f"ceiling {ceiling:g} %")] if ladder.arm == CAPACITY else []
@@ -44,17 +44,15 @@ def tiers_of(ladder: Ladder) -> list[Tier]:
 
     parts = [Tier(name, of_cores, part(name)) for name in ("supervisor", "stub", "relay", "store")]
     return [
-        Tier("workers", of_workers, lambda rung: rung.worker_cpu_util_pct, [(worker, f"convicts at {worker:g} %")]),
-        Tier(
-            "host", of_cores, lambda rung: rung.host_cpu_util_pct, [(host + rest, f"convicts at {host:g} %{at_rest}")]
-        ),
+        Tier("workers", of_workers, lambda rung: rung.worker_cpu_util_pct, [(worker, f"{worker:g} %")]),
+        Tier("host", of_cores, lambda rung: rung.host_cpu_util_pct, [(host + rest, f"{host:g} %{at_rest}")]),
         Tier(
             "sandboxes",
             "% of the pool" + (f" ({ladder.pool})" if ladder.pool else ""),
             lambda rung: rung.sandbox_util_pct,
-            [(sandbox, f"with leases held: {sandbox:g} %"), *ceilings],
+            [(sandbox, f"{sandbox:g} %, with leases held"), *ceilings],
         ),
-        Tier("generator", "% of one core, used or waited for", _generator, [(most, f"convicts at {most:g} %")]),
+        Tier("generator", "% of one core, used or waited for", _generator, [(most, f"{most:g} %")]),
         *parts,
     ]
 

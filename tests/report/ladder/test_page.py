@@ -49,6 +49,13 @@ def test_a_proven_ladder_leads_with_its_answer_and_its_claim(runs: Path) -> None
     assert "10 ms to the first token, 1 ms a token, 64 tokens, 0.5 tool calls a request" in page.text
 
 
+def test_the_key_figures_are_those_of_the_floor(runs: Path) -> None:
+    page = page_of(runs, json.loads((made.PUBLISHED / "e8-capacity-w4.json").read_text()))
+    assert "knee [32, 64] capacity arm, floor c=32 bound by worker-cpu capacity arm, runner-up" in page.text
+    assert "throughput 212/s capacity arm, at c=32 p95 192 ms capacity arm, at c=32, bound 212 ms" in page.text
+    assert "15 ms capacity arm, at c=32; a further turn 9.7 ms, without turns 586 ms a second" in page.text
+
+
 def test_the_duty_stands_with_its_basis_and_its_second_probe(runs: Path) -> None:
     page = page_of(runs, made.case("realism-duty-at-its-band") | {"duty_second": 0.0736})
     assert "second probe of the duty 0.0736" in page.text
@@ -114,7 +121,7 @@ def test_a_ladder_of_which_nothing_is_known_reads_not_measured_and_never_zero(ru
     assert "p95_ms (of successful turns, nearest rank): not measured, and the record gives no reason" in re.sub(
         r" ([:)])", r"\1", page.text
     )
-    assert "throughput not measured arm not recorded" in page.text
+    assert "throughput not known arm not recorded" in page.text
     assert page.text.count("Not measured.") == 1  # of the lag there is nothing to draw
 
 
