@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from harness.cli import main
+from harness.files import sha256_file, write_json
 from harness.runs import RunFolder
 from tests.ci.test_junit import check, outcomes
 
@@ -35,8 +37,6 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def seal(folder: RunFolder) -> None:
-    from harness.files import sha256_file
-
     names = sorted(path.name for path in folder.evidence.iterdir())
     folder.sums.write_text("".join(f"{sha256_file(folder.evidence / name)}  {name}\n" for name in names))
     folder.saved.write_text("")
@@ -125,3 +125,20 @@ def test_runs_are_listed_with_their_arm(runs: Path, capsys: pytest.CaptureFixtur
         "realism-duty-not-measured": "realism",
         "torn": None,
     }
+
+
+def test_a_comparison_says_what_is_broken_in_either(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    drill = RunFolder(runs / "drill")
+    ignored = shutil.ignore_patterns(drill.sums.name, drill.saved.name)
+    shutil.copytree(runs / "capacity-worker-cpu", drill.root, ignore=ignored)
+    write_json(drill.evidence / "run.json", {"run": "drill", "kind": "e8", "settings": {"fault": "freeze:worker-1"}})
+    seal(drill)
+    say(capsys, "gate", "--all")
+
+    def unlike(base: str) -> set[str]:
+        words = ["sql", "compare-ladders", "--param", "run=capacity-worker-cpu", "--param", f"base={base}", "--json"]
+        return {row["unlike"] for row in json.loads(say(capsys, *words)[1])}
+
+    assert unlike("capacity-worker-cpu") == {None}
+    assert unlike("capacity-over-the-ceiling") == {"a verdict of REFUSED"}
+    assert unlike("drill") == {"a drill"}
