@@ -107,6 +107,12 @@ class LadderSettings:
     sandbox_cpu_cmd: str = _setting("", "command that prints the CPU seconds the sandboxes have used, a line each")
     host_cpu_cmd: str = _setting("", "command that prints the CPU seconds the deployment's host has used")
     exec_count_cmd: str = _setting("", "command that prints how many commands the sandboxes have run, a line each")
+    watch_s: float = _setting(
+        5.0,
+        "how long the host at rest, and an idle and a starved worker, are watched before the ladder",
+        least=1,
+        most=600,
+    )
     soak_c: int = _setting(2, "clients that ./doit e8-soak holds", least=1, most=1000)
     soak_s: float = _setting(900.0, "how long ./doit e8-soak holds them", least=1, most=86_400)
 
@@ -139,7 +145,9 @@ class Settings:
         "ladders to climb: realism, capacity, or both, one after the other",
         choices=("both", "realism", "capacity"),
     )
-    ladder: str = _setting("", "clients of each rung, like 1 2 4 8, or auto; empty means the arm's own")
+    ladder: str = _setting(
+        "", "clients of each rung, like 1 2 4 8, or auto, or auto 64 for at most 64; empty means the arm's own"
+    )
     settle_s: float = _setting(1.0, "wait between a ready fleet and the load", least=0, most=3600)
     access_log: str = _setting("all", "what the proxies log: all requests, or errors only", choices=("all", "errors"))
     progress_s: float = _setting(10.0, "interval of progress rows in the evidence", least=1, most=600)

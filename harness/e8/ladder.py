@@ -35,27 +35,30 @@ class Step:
         return rung_name(self.c, self.repeat)
 
 
-def parse_ladder(text: str) -> tuple[int, ...] | None:
-    """The rungs of a ladder that is given, None for ``auto``. Raises SettingsError, which says what is wrong."""
-    if text.strip() == AUTO:
-        return None
+def parse_ladder(text: str) -> tuple[tuple[int, ...] | None, int]:
+    """The rungs of a ladder, None for ``auto`` and ``auto 64``, and how high it goes at most.
+
+    Raises SettingsError, which says what is wrong.
+    """
     words = text.split()
+    if words[:1] == [AUTO] and len(words) <= 2 and all(map(PLAIN.fullmatch, words[1:])):
+        return None, int(words[1]) if words[1:] else TOP_C
     if wrong := [word for word in words if not PLAIN.fullmatch(word)]:
         raise SettingsError(
-            f"ladder={text!r}: {wrong[0]!r} is no number of clients; give {AUTO}, or numbers like 1 2 4 8"
+            f"ladder={text!r}: {wrong[0]!r} is no number of clients; give {AUTO}, {AUTO} 64, or numbers like 1 2 4 8"
         )
     rungs = tuple(map(int, words))
     if 1 not in rungs:
         raise SettingsError(f"ladder={text!r} has no c=1 rung, against which all others are held; begin it with 1")
     if list(rungs) != sorted(set(rungs)):
         raise SettingsError(f"ladder={text!r} must rise from rung to rung, and name each once")
-    return rungs
+    return rungs, rungs[-1]
 
 
 def next_steps(done: Sequence[Rung], ladder: tuple[int, ...] | None, *, top: int = TOP_C) -> tuple[Step, ...]:
     """The rungs to measure next, in order; empty when the ladder is done.
 
-    ``ladder`` is the given one, None for ``auto``, which goes no higher than ``top``. Rungs that are ``done`` are never
+    ``ladder`` is the given one, None for an automatic one, which goes no higher than ``top``. Rungs that are ``done`` are never
     asked for again.
     """
     measured = {rung.name for rung in done}

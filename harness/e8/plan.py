@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from harness.e8.arms import ARMS, CAPACITY, NO_BASIS, REALISM, TOP_C, threshold
+from harness.e8.arms import ARMS, CAPACITY, NO_BASIS, REALISM, threshold
 from harness.e8.compose import RungPlan
 from harness.e8.driver import rung_deadline_s
 from harness.e8.faults import Faults, parse
@@ -28,7 +28,7 @@ AUTO_RUNGS = 24
 
 @dataclass(frozen=True)
 class LadderPlan:
-    """One ladder. ``rungs`` are the clients of each rung, None where the ladder finds them itself (``auto``)."""
+    """One ladder. ``rungs`` are the clients of each rung, None where the ladder finds them itself, up to ``top``."""
 
     arm: str
     text: str
@@ -67,8 +67,7 @@ def plan_ladder(settings: Settings) -> LadderPlan:
     if arm not in ARMS:
         raise SettingsError(f"arm={arm}: a ladder is of one arm, {' or '.join(ARMS)}")
     text = " ".join((settings.ladder or OWN_LADDER[arm]).split())
-    rungs = parse_ladder(text)
-    top = rungs[-1] if rungs else TOP_C
+    rungs, top = parse_ladder(text)
     workers = own.workers or OWN_WORKERS
     faults = parse(settings.fault, ladder=rungs, workers=workers)
     outside = bool(own.base or own.metrics or own.stub)

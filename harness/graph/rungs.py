@@ -37,4 +37,4 @@ def planned(folder: RunFolder) -> Planned:
         raise EvidenceError(
             f"{folder.rungs_json}: does not say which rungs there are ({error})", run=folder.run
         ) from error
-    return Planned(names, complete, document.get("ladder") == "auto")
+    return Planned(names, complete, str(document.get("ladder")).startswith("auto"))

@@ -53,6 +53,7 @@ LADDER_TABLES: tuple[Table, ...] = (
         """
         c                       int64!    clients, each with one turn in flight
         repeat                  int64!    1 is the first
+        arm                     text      of the ladder: a number of one arm is never one of the other
         ended                   text      all turns, time is up, rung deadline
         cut_tries               int64     earlier tries that were cut off because the harness was killed in them
         turns_per_client        int64     each client was to send this many

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.e8.arms import BRACKET_X, REPEATS
+from harness.e8.arms import BRACKET_X, REPEATS, TOP_C
 from harness.e8.ladder import MOST_RUNGS, Step, next_steps, parse_ladder
 from harness.e8.record import Rung
 from harness.errors import SettingsError
@@ -103,11 +103,18 @@ def test_it_ends_whatever_is_measured() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "rungs"),
-    [("1 2 4 8", (1, 2, 4, 8)), (" 1  2\t4 ", (1, 2, 4)), ("1", (1,)), ("auto", None), (" auto ", None)],
+    ("text", "rungs", "top"),
+    [
+        ("1 2 4 8", (1, 2, 4, 8), 8),
+        (" 1  2\t4 ", (1, 2, 4), 4),
+        ("1", (1,), 1),
+        ("auto", None, TOP_C),
+        (" auto ", None, TOP_C),
+        ("auto 48", None, 48),
+    ],
 )
-def test_a_ladder_as_it_is_written(text: str, rungs: tuple[int, ...] | None) -> None:
-    assert parse_ladder(text) == rungs
+def test_a_ladder_as_it_is_written(text: str, rungs: tuple[int, ...] | None, top: int) -> None:
+    assert parse_ladder(text) == (rungs, top)
 
 
 @pytest.mark.parametrize(
@@ -123,6 +130,8 @@ def test_a_ladder_as_it_is_written(text: str, rungs: tuple[int, ...] | None) -> 
         ("1 2 2 4", "must rise"),
         ("1 9999999", "'9999999'"),
         ("automatic", "'automatic'"),
+        ("auto 0", "'auto'"),
+        ("auto 4 8", "'auto'"),
     ],
 )
 def test_a_ladder_that_is_none_is_refused_by_name(text: str, words: str) -> None:

@@ -74,9 +74,10 @@ def _prepare(folder: RunFolder, place: TierPlace, line: LiveLine) -> dict[str, A
     made = _made(plan, place, target, line.show)
     write_json(folder.workload_json, made.to_json())
     line.show("measuring the host at rest")
-    rest = measure_rest_pct(target)
+    told = _told(plan, place.target())  # by now every worker has told of itself, and a turn has selected a sandbox
+    rest = measure_rest_pct(target, wait_s=plan.settings.e8.watch_s)
     write_json(
-        folder.target_json, told | _alone(place, line) | {"host_rest_pct": rest.value, "why_no_rest": rest.reason}
+        folder.target_json, told | _alone(place, plan, line) | {"host_rest_pct": rest.value, "why_no_rest": rest.reason}
     )
     if refused := refusals.before(document.ladder(folder)).refusals:
         return _refused(refused[0].sentence)
@@ -99,11 +100,11 @@ def _made(plan: LadderPlan, place: TierPlace, target: Target, progress: Any) -> 
     return bench.prepare(target.tier, plan.arm, plan.basis, progress=progress)
 
 
-def _alone(place: TierPlace, line: LiveLine) -> dict[str, Any]:
+def _alone(place: TierPlace, plan: LadderPlan, line: LiveLine) -> dict[str, Any]:
     """Whether the lag of a starved worker can be told from that of an idle one, of this very tier."""
     tier = place.target().tier
     if tier is None:
         return {"lag_discriminates": None, "why_no_lag_check": NO_TIER}
     line.show("starving a worker, to see whether its lag tells")
-    found = lag_check.probe(tier)
+    found = lag_check.probe(tier, watch_s=plan.settings.e8.watch_s)
     return {"lag_discriminates": found.discriminates, "lag_check": found.to_json()}

@@ -25,7 +25,7 @@ RECORD_TABLES = ("ladders", "rungs", "rung_workers", "rung_execs", "rung_notes")
 Rows = dict[str, list[dict[str, Any]]]
 
 _PROFILE = tuple(f.name for f in dataclasses.fields(Profile))
-_RUNG = tuple(f.name for f in dataclasses.fields(Rung) if f.name in TABLES["rungs"].names)
+_RUNG = tuple(f.name for f in dataclasses.fields(Rung) if f.name in TABLES["rungs"].names and f.name != "arm")
 _WORKER = tuple(f.name for f in dataclasses.fields(RungWorker))
 _LADDER = tuple(f.name for f in dataclasses.fields(Ladder) if f.name in TABLES["ladders"].names)
 
@@ -82,7 +82,7 @@ def rows(ladder: Ladder, contradiction: str | None = None) -> Rows:
     for recorded in sorted(ladder.rungs, key=lambda rung: (rung.c, rung.repeat)):
         rung = ladder.settle(recorded)
         place = {"c": rung.c, "repeat": rung.repeat}
-        made["rungs"].append({name: getattr(rung, name) for name in _RUNG})
+        made["rungs"].append({name: getattr(rung, name) for name in _RUNG} | {"arm": rung.arm or ladder.arm})
         made["rung_workers"] += [
             place | {"worker_no": number} | dataclasses.asdict(worker)
             for number, worker in enumerate(rung.workers, start=1)
