@@ -267,7 +267,7 @@ def _held(invocation: Invocation, name: str) -> Iterator[Bench]:
             raise BusyError(f"{folder} is there already; give the same command again") from None
         about = {"schema": 1, "check": name, "token": mark, "settings": invocation.settings.flat()}
         write_json(folder / ABOUT, about)
-        line = LiveLine(name, plain_every_s=PLAIN_EVERY_S)
+        line = LiveLine(name.removeprefix("e8-"), plain_every_s=PLAIN_EVERY_S)
         try:
             yield Bench(folder, mark, line)
         finally:
