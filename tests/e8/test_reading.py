@@ -92,7 +92,6 @@ def test_the_tables_hold_every_field_of_a_record() -> None:
     """Under the same names; what is no single value has a table of its own."""
     fields = {f.name for f in dataclasses.fields(Rung)}
     assert fields - set(TABLES["rungs"].names) == {
-        "arm",
         "duty_basis",
         "lag_resolution_ms",
         "execs_per_turn",
