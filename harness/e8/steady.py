@@ -200,7 +200,8 @@ def judge(
     elif growing:
         verdict, reason = "FAIL", "; ".join(f"{slope.name} grow with the turns" for slope in growing)
     elif turns < least_turns:
-        verdict, reason = "UNPROVEN", f"{turns:,} turns are less than {least_turns:,}: soak for longer"
+        longer = f"about {wall_s * least_turns / turns:,.0f} s" if turns else "longer"
+        verdict, reason = "UNPROVEN", f"{turns:,} turns are less than {least_turns:,}: soak for {longer}"
     elif unknown or not slopes:
         verdict, reason = "UNPROVEN", f"not measured: {', '.join(unknown) or 'everything'}"
     return Soak(arm, measured, c, round(wall_s, 3), turns, ok, len(samples), verdict, reason, slopes)

@@ -110,7 +110,8 @@ def test_what_fills_up_and_then_stays_is_no_leak() -> None:
 @pytest.mark.parametrize(
     ("more", "verdict", "reason"),
     [
-        ({"turns": 9_000}, "UNPROVEN", "9,000 turns are less than 10,000"),
+        ({"turns": 9_000}, "UNPROVEN", "9,000 turns are less than 10,000: soak for about 1,000 s"),
+        ({"turns": 0}, "UNPROVEN", "0 turns are less than 10,000: soak for longer"),
         ({"files": lambda turns: None}, "UNPROVEN", "not measured: descriptors of worker"),
         ({"count": 15}, "UNPROVEN", "not measured: store connections"),
         ({"count": 0}, "UNPROVEN", "not measured: everything"),
