@@ -16,6 +16,7 @@ from harness.graph.backend import Sha256Checker
 from harness.graph.reporter import StageReporter
 from harness.graph.stage import stages
 from harness.stages import (
+    checks,
     chores,
     engines,
     gate,
@@ -112,6 +113,21 @@ def task_report():
 def task_teardown():
     """End what an unfinished run left running, and save what it had."""
     return teardown.tasks(NOW)
+
+
+def task_e8_lag_check():
+    """Whether a worker's loop lag tells a starved worker from an idle one, at 1 ms and at 10 ms."""
+    return checks.lag_check(NOW)
+
+
+def task_e8_soak():
+    """One rung held for e8.soak_s: connections, descriptors and memory must not grow with the turns."""
+    return checks.steady(NOW)
+
+
+def task_free_check():
+    """What a realism ladder's sandboxes used, beside what its duty foretold."""
+    return checks.free_check(NOW)
 
 
 def task_status():

@@ -190,11 +190,11 @@ def _say_ladder(folder: RunFolder, verdict: LadderVerdict, *, as_json: bool) -> 
     """Lines or one object; the numbers of a ladder that may not be quoted are shown too, and why on stderr."""
     from harness.e8.text import render
     from harness.gate.verdict import REFUSED
-    from harness.stages.gate import beside
+    from harness.stages.gate import beside, drill
 
     lines = render(verdict)
     if as_json:
-        echo_json(verdict.to_json())
+        echo_json({**verdict.to_json(), "drill": drill(folder)})
     elif not verdict.ungraded:
         click.echo("\n".join([*lines[:-1], *beside(folder), lines[-1]]))
     if verdict.word == REFUSED:
