@@ -221,7 +221,8 @@ class Ladder:
     ``stub_url_echoed`` is the model endpoint that the target says it uses. ``duty`` was measured before the ladder,
     ``duty_second`` by a second probe. ``host_rest_pct`` is how busy the target's cores were without load.
     ``lag_discriminates``: it was shown that a starved worker's lag differs from an idle one's. ``planned`` names every
-    rung that was to be measured. ``unusable`` is field → what stood there instead of a value.
+    rung that was to be measured; ``complete``: no further one was to be found.
+    ``unusable`` is field → what stood there instead of a value.
     """
 
     arm: str | None = None
@@ -247,6 +248,7 @@ class Ladder:
     degrade_x: float | None = None
     min_c: int | None = None
     planned: tuple[str, ...] | None = None
+    complete: bool | None = None
     source_title: str | None = None
     source_where: str | None = None
     source_said: str | None = None

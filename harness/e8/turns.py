@@ -86,12 +86,12 @@ def _is_time(value: object) -> bool:
 
 def turns_in(path: Path) -> Iterator[Turn]:
     """Every turn of a file, one after another. Raises OSError and ValueError (a torn or foreign line)."""
-    with path.open(encoding="utf-8", newline="\n") as file:
+    with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             try:
-                if not line.endswith("\n"):
+                if not line.endswith(b"\n"):
                     raise ValueError("it does not end")
-                yield parse_turn(line)
+                yield parse_turn(line.decode("utf-8"))
             except ValueError as error:
                 raise ValueError(f"{path.name}: line {number} is no turn") from error
 

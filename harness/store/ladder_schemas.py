@@ -39,6 +39,7 @@ LADDER_TABLES: tuple[Table, ...] = (
         degrade_x         double    p95 bound as a multiple of the p95 at c=1; NULL: the usual one
         min_c             int64     least knee; NULL: the usual one
         planned           text      rungs that were to be measured; NULL: not known
+        complete          bool      no further rung was to be found; NULL: not said
         source_title      text      who published it; NULL: measured or adopted here
         source_where      text      where the source says it
         source_said       text      what the source itself concluded

@@ -69,7 +69,7 @@ def reading(c: int, *, after: bool) -> Reading:
 def snapshot(c: int, *, after: bool, wall_s: float = 0.0) -> Snapshot:
     """The target at rest before or after the rung of ``c``, which took ``wall_s``."""
     turns = c * TURNS if after else 0
-    cores = dict.fromkeys(PARTS, 0.02) | {"worker": min(1.7, 0.12 * c), "host": min(1.8, 0.16 * c)}
+    cores = dict.fromkeys(PARTS, 0.02) | {"worker": min(1.7, 0.12 * c), "host": min(1.7, 0.16 * c)}
     return Snapshot(
         reading=reading(c, after=after),
         cpu_s={part: Measured(round(used * wall_s if after else 0.0, 2)) for part, used in cores.items()},
@@ -97,7 +97,8 @@ def made_ladder(rungs: tuple[Rung, ...]) -> Ladder:
         arm=CAPACITY, measured=EMBEDDED, workers=2, turns_per_worker=16, cap=8, pool=4, cores=2, stub_url=STUB,
         stub_url_echoed=STUB, profile=Profile(10, 1, 64, 0.5), basis=NO_BASIS, duty=0.0098, duty_second=0.0101,
         execs_per_turn=1.0, turns_per_client=TURNS, success_by=STOP_REASON, lag_resolution_ms=1, lag_discriminates=True,
-        host_rest_pct=2.0, degrade_x=2.0, min_c=4, planned=tuple(rung.name for rung in rungs), rungs=rungs,
+        host_rest_pct=2.0, degrade_x=2.0, min_c=4, planned=tuple(rung.name for rung in rungs), complete=True,
+        rungs=rungs,
     )  # fmt: skip
 
 

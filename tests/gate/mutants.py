@@ -56,10 +56,10 @@ def mutants_of(files: Mapping[str, bytes]) -> Iterator[Mutant]:
         for mutant in _lines(file, content.decode()):
             if not _same(mutant.content, content):
                 yield mutant
-    yield from _document("report.json", json.loads(files["report.json"]))
+    yield from document_mutants("report.json", json.loads(files["report.json"]))
     lines = files["results.jsonl"].decode().splitlines()
     for number, line in enumerate(lines):
-        for mutant in _document("results.jsonl", json.loads(line)):
+        for mutant in document_mutants("results.jsonl", json.loads(line)):
             changed = [*lines[:number], mutant.content.decode(), *lines[number + 1 :]]
             content = "".join(f"{text}\n" for text in changed).encode()
             yield replace(mutant, row=f":{number + 1} {mutant.row}", content=content)
@@ -145,7 +145,7 @@ NUMBERS: dict[str, Callable[[int], object]] = {
 # elements and keys of JSON
 
 
-def _document(file: str, document: Any) -> Iterator[Mutant]:
+def document_mutants(file: str, document: Any) -> Iterator[Mutant]:
     for path in _paths(document):
         for kind, change in _changes(document, path):
             changed = copy.deepcopy(document)

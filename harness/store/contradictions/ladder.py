@@ -13,6 +13,7 @@ from harness.e8.reading import parse_ladder
 from harness.e8.record import RUNG_KEYS, SCHEMA, TARGET_FACTS, WORKLOAD_FACTS, Ladder, Rung
 from harness.e8.turns import ALL_TURNS, FAILURES
 from harness.errors import ReportFormatError
+from harness.store.columns import LADDER
 from harness.store.contradictions.rung import of_rung
 from harness.store.kinds import LADDER_FILE
 from harness.store.ladder_files import (
@@ -46,9 +47,11 @@ def run(ladder: Ladder, about: Json, settings: Json) -> Iterator[str]:
     if not about:
         yield "the rungs have files of their own, and no run.json says what measured them"
         return
-    stated: dict[str, tuple[Any, Any]] = {"arm": (about.get("arm"), ladder.arm)}
-    if "measured" in about:
-        stated["measured"] = about["measured"], ladder.measured
+    if about.get("kind") != LADDER:
+        yield f"run.json says kind {_said(about.get('kind'))}, and what is here is a ladder"
+    stated: dict[str, tuple[Any, Any]] = {
+        name: (about.get(name), getattr(ladder, name)) for name in ("arm", "measured")
+    }
     if ladder.arm == REALISM:
         stated["e8.basis"] = settings.get("e8.basis"), ladder.basis
     stated["e8.turns_per_rung"] = settings.get("e8.turns_per_rung"), ladder.turns_per_client
@@ -66,13 +69,17 @@ def plan(ladder: Ladder, document: Json | None) -> Iterator[str]:
     planned = None if document is None else document.get("planned")
     if planned != list(ladder.planned or ()):
         yield f"{RUNGS_FILE} plans {_said(planned)}, and {LADDER_FILE} {_said(list(ladder.planned or ()))}"
+    complete = None if document is None else document.get("complete")
+    if complete is not (ladder.complete is not False):
+        yield f"{RUNGS_FILE} says complete {_said(complete)}, and {LADDER_FILE} {_said(ladder.complete)}"
 
 
 def target(ladder: Ladder, document: Json | None) -> Iterator[str]:
     """What the target told before the ladder is what the ladder says of it; its pool is seen by turns at the latest."""
     told = {key: (document or {}).get(key) for key in TARGET_FACTS}
     pools = [rung.pool for rung in ladder.rungs if rung.pool is not None]
-    told["pool"] = max(pools, default=told["pool"])
+    if told["pool"] is None:
+        told["pool"] = max(pools, default=None)
     yield from _facts(ladder, told, TARGET_FILE)
 
 

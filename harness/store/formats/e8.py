@@ -62,8 +62,10 @@ def read_evidence(evidence: Path, *, run: str, files: Mapping[str, str]) -> Ladd
                 "this is the evidence of another run"
             )
     named = document.get("run") if isinstance(document := readers.read_document(evidence / held[0]), dict) else None
-    if isinstance(named, str) and is_run_id(named) and named != run:
-        raise EvidenceError(f"{held[0]} says run={named}, and the run is {run!r}: this is the evidence of another run")
+    is_named = RUN_JSON in files or (isinstance(named, str) and is_run_id(named))
+    if is_named and named != run and held[0] == LADDER_FILE:
+        said = readers.one_line(ascii(named))[:80]
+        raise EvidenceError(f"{held[0]} says run={said}, and the run is {run!r}: this is the evidence of another run")
     return read(evidence / held[0])
 
 
