@@ -32,7 +32,7 @@ def ladder_document(folder: RunFolder) -> dict[str, Any]:
     Raises EvidenceError when one of these files cannot be read.
     """
     plan = TierPlace(folder).plan()
-    own, names = plan.settings.e8, rungs.planned(folder).names
+    own, planned = plan.settings.e8, rungs.planned(folder)
     target = _object(folder, folder.target_json.name) or {}
     workload = _object(folder, folder.workload_json.name) or {}
     records = [_object(folder, f"{name}.json") for name in measured(folder)]
@@ -48,7 +48,8 @@ def ladder_document(folder: RunFolder) -> dict[str, Any]:
         "degrade_x": own.degrade_x,
         "min_c": own.min_c,
         "rss_budget_bytes": own.rss_budget_bytes or None,
-        "planned": list(names),
+        "planned": list(planned.names),
+        "complete": planned.complete,
         "rungs": records,
     }
 
