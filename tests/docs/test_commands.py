@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import shlex
@@ -14,6 +15,8 @@ import pytest
 
 from harness import settings
 from harness.cli import COMMANDS, cli
+from harness.e8.arms import ARMS
+from harness.e8.plan import plan_ladder
 from harness.fleet.local import faults
 from harness.plan.build import build_plan, node_names
 
@@ -31,7 +34,7 @@ DOCUMENTS = sorted(
 FENCE = re.compile(r"^( *)```(\S*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 LANGUAGES = {"sh", "text", "sql", "toml", "json", "yaml", "python"}
 DOIT_COMMANDS = {"list", "info", "help"}
-STAGES_OF_A_RUN = {"tables", "gate", "report", "teardown", "save"}
+STAGES_OF_A_RUN = {"tables", "gate", "report", "teardown", "save", "free-check"}
 RULES = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "sql/gates").glob("*.sql"))
 ONLY_LOOKS = (["./doit"], ["./doit", "list"], ["harness", "--help"], ["harness", "runs"])
 
@@ -87,6 +90,10 @@ def check_doit(words: list[str], tasks: set[str]) -> None:
         stage, colon, _ = word.partition(":")
         assert "=" in word or (stage in STAGES_OF_A_RUN if colon else word in tasks), word
     chosen = settings.build(dict(word.split("=", 1) for word in words if "=" in word), "documentation")
+    if any(word.partition(":")[0] in ("e8", "e8-soak") for word in words):
+        for arm in ARMS if chosen.arm == "both" else (chosen.arm,):
+            plan_ladder(dataclasses.replace(chosen, arm=arm))
+        return
     planned = build_plan(chosen).plan
     targets = [target.name for target in planned.targets]
     faults.parse(chosen.fault, node_names(chosen.nodes), targets, planned.duration_s)
@@ -140,8 +147,18 @@ def test_a_documented_question_can_be_asked(line: str, tmp_path: Path) -> None:
 
 def test_every_task_is_documented(tasks: set[str]) -> None:
     text = "\n".join((ROOT / document).read_text(encoding="utf-8") for document in DOCUMENTS)
-    documented = set(re.findall(r"\./doit ([a-z][a-z-]*)", text))
-    inner = {"plan", "pins", "preflight", "engines", "load", "save", "status"}  # stages that nobody types
+    documented = set(re.findall(r"\./doit ([a-z][a-z0-9-]*)", text))
+    inner = {
+        "plan",
+        "pins",
+        "preflight",
+        "engines",
+        "load",
+        "workload",
+        "next-rung",
+        "save",
+        "status",
+    }  # stages that nobody types
     assert tasks - inner <= documented
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness import errors
+from harness.e8 import faults as ladder_faults
 from harness.fleet.local import faults
 from harness.plan import schedule
 from harness.plan.build import STAND_IN_DOMAINS
@@ -73,8 +74,9 @@ def test_the_guide_lists_every_exit_code() -> None:
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", marked("exit codes"), re.MULTILINE)} == codes
 
 
-def test_the_guide_lists_every_fault_in_its_grammar() -> None:
-    assert re.findall(r"^\| `(.*?)` \|", marked("faults"), re.MULTILINE) == list(faults.FORMS.values())
+@pytest.mark.parametrize(("guide", "forms"), [(GUIDE, faults.FORMS), (LADDER_GUIDE, ladder_faults.FORMS)])
+def test_the_guides_list_every_fault_in_its_grammar(guide: Path, forms: dict[str, str]) -> None:
+    assert re.findall(r"^\| `(.*?)` \|", marked("faults", guide), re.MULTILINE) == list(forms.values())
 
 
 def test_the_guide_lists_every_domain_that_a_stand_in_may_answer_for() -> None:
