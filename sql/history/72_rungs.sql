@@ -7,11 +7,6 @@ WITH every_rung AS (
     SELECT * FROM rungs
     UNION ALL BY NAME
     SELECT * FROM published_rungs
-),
-arms AS (
-    SELECT run, arm FROM ladders
-    UNION ALL
-    SELECT run, arm FROM published_ladders
 )
 SELECT
     run,
@@ -29,6 +24,5 @@ SELECT
     lease_saturation,
     achieved_c
 FROM every_rung
-LEFT JOIN arms USING (run)
 WHERE $run IN ('', run)
 ORDER BY run, c, repeat
