@@ -43,11 +43,12 @@ class FreeCheck:
     cores: int | None
     duty: float | None
     rows: tuple[Row, ...]
+    source_said: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """All of it."""
         known = {"schema": 1, "arm": REALISM, "measured": self.measured, "pool": self.pool, "cores": self.cores}
-        return known | {"duty": self.duty, "rungs": [vars(row) for row in self.rows]}
+        return known | {"duty": self.duty, "source_said": self.source_said, "rungs": [vars(row) for row in self.rows]}
 
     def lines(self) -> list[str]:
         """For people."""
@@ -56,6 +57,7 @@ class FreeCheck:
             f"realism arm, {self.measured}: sandbox CPU beside c × duty; duty {duty}, {self.pool} sandboxes, "
             f"{_said(self.cores, 'g')} cores",
             *map(self._line, self.rows),
+            *([f"its source says: {self.source_said}"] if self.source_said else []),
         ]
 
     def _line(self, row: Row) -> str:
@@ -87,9 +89,8 @@ def free_check(ladder: Ladder, *, duty: float | None = None) -> FreeCheck:
         raise EvidenceError(
             "no rung recorded the sandboxes' CPU time; e8.sandbox_cpu_cmd= names a command that tells it"
         )
-    return FreeCheck(
-        ladder.measured or ladder.source_title or "an unnamed target", ladder.pool, ladder.cores, known, rows
-    )
+    name = ladder.measured or ladder.source_title or "an unnamed target"
+    return FreeCheck(name, ladder.pool, ladder.cores, known, rows, ladder.source_said)
 
 
 def _row(rung: Rung, pool: int, duty: float | None) -> Row:
