@@ -12,6 +12,7 @@ from harness.e8.faults import Faults, parse
 from harness.e8.http import parse_base
 from harness.e8.ladder import parse_ladder
 from harness.e8.record import rung_name
+from harness.e8.target import Target, somebodys
 from harness.e8.tier.settings import Profile, TierSettings
 from harness.errors import FaultError, SettingsError
 from harness.settings import Settings
@@ -43,6 +44,19 @@ class LadderPlan:
     def names(self) -> tuple[str, ...]:
         """The rungs that are known before the first one is measured."""
         return tuple(map(rung_name, self.rungs or (1,)))
+
+    def deployment(self, pins: Mapping[str, str] | None = None) -> Target:
+        """The deployment that is climbed, where it is not the embedded tier."""
+        own = self.settings.e8
+        return somebodys(
+            own.base,
+            own.metrics,
+            own.stub,
+            sandbox_cpu=own.sandbox_cpu_cmd,
+            host_cpu=own.host_cpu_cmd,
+            exec_count=own.exec_count_cmd,
+            pins=pins,
+        )
 
     def rung(self, c: int, repeat: int, mean_turn_ms: float | None, *, cut_tries: int = 0) -> RungPlan:
         """What one rung sends; ``mean_turn_ms`` is what a turn takes alone, as far as that was measured."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from harness import __version__
 from harness.e8.metrics import read_metrics, read_profile
 from harness.e8.plan import LadderPlan, plan_ladder
-from harness.e8.target import Target, embedded, somebodys
+from harness.e8.target import Target, embedded
 from harness.e8.tier import handle
 from harness.errors import FleetError, PinError
 from harness.files import copy_whole, read_json, sha256_file, sha256_text
@@ -57,16 +57,7 @@ class TierPlace:
         plan, pins = self.plan(), self._pinned()
         if plan.tier is not None:
             return embedded(handle.Tier(self.folder.tier_json), pins=pins)
-        own = plan.settings.e8
-        return somebodys(
-            own.base,
-            own.metrics,
-            own.stub,
-            sandbox_cpu=own.sandbox_cpu_cmd,
-            host_cpu=own.host_cpu_cmd,
-            exec_count=own.exec_count_cmd,
-            pins=pins,
-        )
+        return plan.deployment(pins)
 
     def _pinned(self) -> dict[str, str]:
         return dict(read_json(self.folder.pins)["pins"])

@@ -27,7 +27,7 @@ from harness.e8 import lag_check as lag
 from harness.e8 import steady as soak
 from harness.e8.arms import ARMS, CAPACITY
 from harness.e8.plan import MOST_LIFETIME_S, LadderPlan, plan_ladder
-from harness.e8.target import Target, embedded, somebodys
+from harness.e8.target import Target, embedded
 from harness.e8.tier import handle
 from harness.errors import EXIT_PASS, BusyError, EvidenceError, HarnessError, SettingsError, StageError, UsageError
 from harness.files import read_json, sha256_file, utc_stamp, write_atomic, write_json
@@ -209,17 +209,9 @@ def _hold(plan: LadderPlan, at: Bench) -> soak.Soak:
 
 
 def _target(plan: LadderPlan, at: Bench) -> Target:
-    own = plan.settings.e8
-    if plan.tier is not None:
-        return embedded(handle.start(plan.tier, state=at.folder / "tier.json", mark=at.mark))
-    return somebodys(
-        own.base,
-        own.metrics,
-        own.stub,
-        sandbox_cpu=own.sandbox_cpu_cmd,
-        host_cpu=own.host_cpu_cmd,
-        exec_count=own.exec_count_cmd,
-    )
+    if plan.tier is None:
+        return plan.deployment()
+    return embedded(handle.start(plan.tier, state=at.folder / "tier.json", mark=at.mark))
 
 
 def _check_free(folder: RunFolder) -> None:

@@ -6,19 +6,13 @@ from typing import Any
 
 from harness.e8.plan import LadderPlan
 from harness.e8.reading import parse_ladder
-from harness.e8.record import SCHEMA, Ladder
+from harness.e8.record import SCHEMA, TARGET_FACTS, WORKLOAD_FACTS, Ladder
 from harness.errors import EvidenceError, LoadError
 from harness.files import read_json, utc_stamp, write_json
 from harness.fleet.tier import TierPlace
 from harness.graph import receipts, rungs
 from harness.graph.invocation import current
 from harness.runs import RunFolder
-
-_OF_TARGET = (
-    "measured", "workers", "turns_per_worker", "cap", "pool", "cores", "stub_url", "stub_url_echoed", "profile",
-    "lag_resolution_ms", "success_by", "lag_discriminates", "host_rest_pct",
-)  # fmt: skip
-_OF_WORKLOAD = ("duty", "duty_second", "execs_per_turn")
 
 
 def ladder(folder: RunFolder) -> Ladder:
@@ -36,14 +30,14 @@ def ladder_document(folder: RunFolder) -> dict[str, Any]:
     target = _object(folder, folder.target_json.name) or {}
     workload = _object(folder, folder.workload_json.name) or {}
     records = [_object(folder, f"{name}.json") for name in measured(folder)]
-    about = {key: target.get(key) for key in _OF_TARGET} | {key: workload.get(key) for key in _OF_WORKLOAD}
+    about = {key: target.get(key) for key in TARGET_FACTS} | {key: workload.get(key) for key in WORKLOAD_FACTS}
     pools = [record["pool"] for record in records if record and record.get("pool") is not None]
     return about | {
         "schema": SCHEMA,
         "run": folder.run,
         "arm": plan.arm,
         "basis": plan.basis,
-        "pool": max(pools, default=about["pool"]),
+        "pool": max(pools, default=None) if about["pool"] is None else about["pool"],
         "turns_per_client": own.turns_per_rung,
         "degrade_x": own.degrade_x,
         "min_c": own.min_c,
