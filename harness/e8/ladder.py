@@ -58,8 +58,8 @@ def parse_ladder(text: str) -> tuple[tuple[int, ...] | None, int]:
 def next_steps(done: Sequence[Rung], ladder: tuple[int, ...] | None, *, top: int = TOP_C) -> tuple[Step, ...]:
     """The rungs to measure next, in order; empty when the ladder is done.
 
-    ``ladder`` is the given one, None for an automatic one, which goes no higher than ``top``. Rungs that are ``done`` are never
-    asked for again.
+    ``ladder`` is the given one, None for an automatic one, which goes no higher than ``top``. Rungs that are ``done``
+    are never asked for again.
     """
     measured = {rung.name for rung in done}
     if ladder is not None:
