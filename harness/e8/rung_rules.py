@@ -15,6 +15,8 @@ POOL = "the number of sandboxes"
 
 def nothing_attempted(ladder: Ladder, rung: Rung) -> Said:
     """A rung of no turns says nothing of the tier, and a ladder that ends there was ended by something else."""
+    if ladder.probed and (rung.attempts is None or rung.ok is None):
+        return f"{rung.name} does not say how many turns were attempted and succeeded: measure it again"
     if rung.attempts != 0:
         return None
     return Unknown(f"any turn at {rung.name}", f"no turn was attempted at {rung.name}: measure it again")

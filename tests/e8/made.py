@@ -159,3 +159,9 @@ def late_rung(c: int) -> tuple[Rung, list[Turn]]:
         ms = round(end_ms - start_ms, 3)
         sent.append(Turn(client, round(start_ms + 0.02, 3), ms, NO_ANSWER, None, told, None, CUT_BY_RUNG))
     return rung_of(c, sent, ended=RUNG_DEADLINE), sent
+
+
+def live_files(ladder: Ladder, folder: Path) -> dict[str, bytes]:
+    """The files of a ladder whose rungs left theirs in ``folder``."""
+    left = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".json", ".jsonl")}
+    return files_of(ladder, {}) | left

@@ -10,16 +10,39 @@ from typing import Any
 
 import pytest
 
+from harness.e8.arms import CAPACITY, NO_BASIS
+from harness.e8.compose import RungPlan
+from harness.e8.driver import run_rung
 from harness.e8.grade import grade, refused
+from harness.e8.metrics import read_metrics, read_profile
+from harness.e8.reading import parse_ladder
+from harness.e8.target import embedded, facts
+from harness.e8.tier.handle import start
+from harness.e8.tier.settings import Profile, TierSettings
 from harness.e8.turns import ALL_TURNS, RUNG_DEADLINE
 from harness.e8.verdict import LadderVerdict
 from harness.errors import EvidenceError
 from harness.gate.verdict import PASS, REFUSED
 from harness.store.columns import LADDER
+from harness.store.contradictions import ladder as contradictions
+from harness.store.contradictions.rung import of_rung
 from harness.store.database import connect, load_table
+from harness.store.formats import e8
 from harness.store.ingest import build_tables
 from harness.store.kinds import tables_of
-from tests.e8.made import RUN, files_of, late_rung, made_files, made_ladder, rung_of, turns_of, write_files
+from harness.store.ladder_files import read_ladder_files
+from tests.e8.made import (
+    RUN,
+    TURNS,
+    files_of,
+    late_rung,
+    live_files,
+    made_files,
+    made_ladder,
+    rung_of,
+    turns_of,
+    write_files,
+)
 
 Files = Mapping[str, bytes]
 
@@ -254,3 +277,32 @@ def test_a_ladder_from_elsewhere_has_neither_turns_nor_polls(tmp_path: Path) -> 
 def test_a_torn_poll_is_refused_in_one_sentence(line: bytes, tmp_path: Path) -> None:
     verdict = graded({**CLEAN, "c2.metrics.jsonl": line}, tmp_path)
     assert (verdict.word, verdict.reason) == (REFUSED, "c2.metrics.jsonl: line 1 is no poll")
+
+
+@pytest.mark.fleet
+def test_what_the_driver_leaves_of_the_embedded_tier_contradicts_nothing(tmp_path: Path) -> None:
+    """With turns that were refused, and a rung that its deadline cut."""
+    plan = RungPlan(1, CAPACITY, NO_BASIS, TURNS, 5.0, 60.0)
+    fast = Profile(10, 1, 16, 0.5)
+    own = TierSettings(workers=2, turns_per_worker=2, sandboxes=2, cap=16, profile=fast, tool_command="true")
+    tier = start(dataclasses.replace(own, lifetime_s=90), state=tmp_path / "tier.json", mark="test-contradictions")
+    try:
+        target = embedded(tier, pins={"git": "2.39"})
+        asked = (plan, dataclasses.replace(plan, c=2), dataclasses.replace(plan, c=8, turns_per_client=5))
+        late = dataclasses.replace(plan, c=4, turns_per_client=1000, deadline_s=1.5)
+        rungs = tuple(run_rung(target, each, tmp_path / "live", mark="m") for each in (*asked, late))
+        told = facts(target, read_metrics(target.admin), read_profile(target.stub))
+    finally:
+        tier.stop()
+    assert rungs[2].refused_429 and rungs[3].late and rungs[3].timed_out
+    ladder = parse_ladder(made_ladder(tuple(sorted(rungs, key=lambda rung: rung.c))).to_json() | told)
+    files = live_files(ladder, tmp_path / "live")
+    evidence = write_files(tmp_path / "evidence", files)
+    listed = dict.fromkeys(files, "")
+    read = e8.read_evidence(evidence, run=RUN, files=listed)
+    assert [of_rung(read, rung) for rung in read.rungs] == [None] * 4
+    beside = read_ladder_files(evidence, listed)
+    assert beside is not None
+    assert list(contradictions.turns(read, beside)) == []
+    assert list(contradictions.records(read, beside)) == []
+    assert contradictions.of_ladder(read, beside) is None
