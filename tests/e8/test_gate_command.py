@@ -61,6 +61,7 @@ def test_one_command_grades_a_ladder_and_stores_it_like_a_soak(say: Say, tmp_pat
     stored = sorted((tmp_path / "runs" / run / "verdicts").iterdir())
     assert len(stored) == 2
     kept = json.loads(stored[-1].read_text())
+    assert document.pop("drill") is None, "it is told beside the verdict, and is no part of it"
     assert {name: kept[name] for name in document} == document
     assert kept["verdict_line"] == kept["lines"][-1] and "seal" in kept
 
