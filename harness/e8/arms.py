@@ -102,6 +102,12 @@ THRESHOLDS: Mapping[str, Threshold] = {
         "% of one core",
         "the generator is one event loop; nearer to a whole core its own queue enters every latency",
     ),
+    "generator_lag": Threshold(
+        0.5,
+        "× p50",
+        "p99 of the generator's own loop lag: half of a typical turn would be the client's; beside a saturated tier on "
+        "two cores it was a fiftieth",
+    ),
     "generator_held": Threshold(
         0.5, "of c turns in flight", "published rungs held 0.8 to 1; under one half the rung was another, smaller one"
     ),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from harness.e8.arms import CAPACITY, threshold
 from harness.e8.record import Ladder, Rung, rung_name
 from harness.e8.rules import Said, Unknown
+from harness.e8.turns import ALL_TURNS
 
 POOL = "the number of sandboxes"
 
@@ -84,6 +85,12 @@ def generator_bound(ladder: Ladder, rung: Rung) -> Said:
             f"the generator used or waited for {busy:.0f}% of its one core at {rung.name} ({most:g}% is its limit): "
             "the rung measured the client; generate from a larger machine, or end the ladder lower"
         )
+    lag_ms, most_ms = rung.generator_lag_p99_ms, threshold("generator_lag") * (rung.p50_ms or 0)
+    if lag_ms is not None and rung.p50_ms and lag_ms >= most_ms:
+        return (
+            f"the generator's own loop was late by {lag_ms:.0f} ms (p99) at {rung.name}, where a turn takes "
+            f"{rung.p50_ms:.0f} ms: the rung measured the client; generate from a machine that has a core to spare"
+        )
     held, least = rung.achieved_c, threshold("generator_held") * rung.c
     if held is not None and held < least:
         return (
@@ -96,12 +103,22 @@ def generator_bound(ladder: Ladder, rung: Rung) -> Said:
 def worker_frozen(ladder: Ladder, rung: Rung) -> Said:
     """A worker that stands still keeps its slots and reads healthy, and every turn that it is given is lost."""
     moved = any(worker.cpu_s for worker in rung.workers)
+    # a turn that outlived its client's deadline, on one worker alone, is not a turn that takes long
+    held = [each.in_flight_end for each in rung.workers]
+    hung = (
+        rung.ended == ALL_TURNS and rung.timed_out and len(held) > 1 and None not in held and sum(map(bool, held)) == 1
+    )
     for number, worker in enumerate(rung.workers, start=1):
+        name = f"worker {number}" + (f" (pid {worker.pid})" if worker.pid else "")
         if moved and worker.in_flight_end and worker.cpu_s is not None and round(worker.cpu_s, 2) == 0:
-            name = f"worker {number}" + (f" (pid {worker.pid})" if worker.pid else "")
             return (
                 f"{name} was frozen at {rung.name}: it held {worker.in_flight_end} turns to the end and used no CPU "
                 "while others did; see why it stands still"
+            )
+        if hung and worker.in_flight_end:
+            return (
+                f"{name} was frozen at {rung.name}: it held {worker.in_flight_end} turns when their clients had given "
+                "up, and no other worker held any; see why it stands still"
             )
     return None
 
