@@ -35,6 +35,7 @@ ONCE_TOLD = "nothing else in the evidence tells it, and no ladder is judged by i
 SAME_NUMBER = "recorders write numbers as text too: it is the same number"
 SAME_AS_RUNGS = "every rung tells it too"
 SAME_AS_SETTINGS = "what is not said is the usual one, and run.json says the same"
+FINER = "half a millisecond of a client's first or last turn: no figure is told so finely"
 NOT_JUDGED = (
     "command|mean_turn_ms|duty_is_bound|method|reason|per_exec_ms|spread_pct|per_sandbox_ms.*|repeats|files|head|"
     "tool_call_rate|rounds.*"
@@ -47,7 +48,6 @@ ALLOWED = tuple(
         (r".*\.json", ANY, "as text", SAME_NUMBER),
         (r"(run|rungs|workload)\.json", r"\.schema", ANY, FORM),
         (r"run\.json", rf"\.settings\.(?!e8\.({HELD_SETTINGS})$).*", ANY, "a setting that no record repeats"),
-        (r"run\.json", r"\.settings\..*", "swapped with the next", "two settings that have the same value"),
         (r"rungs\.json", r"\.ladder", ANY, "what was asked for; the rungs that it came to are judged"),
         (r"target\.json", r"\.pool", GONE, "the turns of the rungs tell it at the latest"),
         (r"target\.json", r"\.(placement|generator_cores)", ANY, ONCE_TOLD),
@@ -58,6 +58,9 @@ ALLOWED = tuple(
         (r"ladder\.json", r"\.rungs\[\d\]", "swapped with the next", ORDER),
         (r"(ladder|c\d+)\.json", r"(\.rungs\[\d\])?\.repeat", GONE, "a rung without a number is the first"),
         (r"c\d+\.turns\.jsonl", r":\d+", "swapped with the next", "the turns of two clients, in another order"),
+        (r"c\d+\.turns\.jsonl", r":\d+ \.start_ms", "0|not whole|swapped with the next", FINER),
+        (r"c\d+\.turns\.jsonl", r":\d+ \.ms", "not whole", FINER),
+        (r"c\d+\.turns\.jsonl", r":\d+ \.(code|stop)", "a number 10 % off|null", "a failure of the same kind"),
         (r"c\d+\.turns\.jsonl", r":\d+ \.(session|error)", ANY, "text for people"),
         (r"c\d+\.turns\.jsonl", r":\d+ \.stop", "a text|emptied|another text|swapped with the next", "no error either"),
     )
