@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from harness.e8.arms import threshold
 from harness.e8.questions import Answers
-from harness.e8.record import Ladder
+from harness.e8.record import EMBEDDED, Ladder
 from harness.e8.verdict import NOT_OBSERVED, Knee
 
 PARTS = {
@@ -81,3 +81,10 @@ def _shares(ladder: Ladder, c: int | None) -> Iterator[str]:
     told = ", ".join(f"{part} {share:.1f}" for part, share in shares.items() if share is not None)
     if told:
         yield f"of the {rung.host_cpu_util_pct:.1f} % of the host at {rung.name} were, where they ran there: {told}"
+    known = {part: share for part, share in shares.items() if share is not None}
+    most = max(known, key=lambda part: known[part], default="workers")
+    if ladder.measured == EMBEDDED and most != "workers":  # of another target nobody knows what runs on its host
+        yield (
+            f"most of the host was used by {most}, not by the workers: with cores of their own for {most} the workers "
+            "may carry more"
+        )
