@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from harness.errors import EXIT_INTERNAL, EXIT_REFUSED, EXIT_USAGE, BusyError, HarnessError, LoadError, UsageError
 from harness.files import read_json
 from harness.graph import invocation as invocations
-from harness.graph import lock, receipts, rungs
+from harness.graph import lock, receipts, rungs, usage
 from harness.graph.receipts import PROJECT
 from harness.runs import RunFolder
 from harness.store.columns import LADDER, SOAK
@@ -91,16 +91,29 @@ def _stopped(stop: Interrupted) -> int:
 
 
 def _run(words: list[str]) -> int:
+    if {"--help", "-h"} & set(words):
+        sys.stdout.write(usage.text([word for word in words if not word.startswith("-")]))
+        return 0
     invocation = invocations.parse(words, os.environ, Path("harness.toml"))
     invocations.set_current(invocation)
     if invocation.live_run is None or invocation.command != "run":
         return _last_word(invocation, _doit(invocation))
+    for one in invocation.per_run():
+        _check(one)
     codes = []
     with lock.hold(invocation.runs):
         for one in invocation.per_run():
             invocations.set_current(one)
             codes.append(_last_word(one, _climb_or_load(one, one.live_run)))
     return max(codes)
+
+
+def _check(invocation: invocations.Invocation) -> None:
+    """Refuse what can never be, before anything is waited for or written. Raises UsageError."""
+    from harness.stages import ladder, plan
+
+    if invocation.live_run is not None and not invocation.live_run.run_json.exists():
+        (ladder.plan if invocation.kind == LADDER else plan).check(invocation.settings)
 
 
 def _climb_or_load(invocation: invocations.Invocation, folder: RunFolder | None) -> int:
@@ -132,15 +145,11 @@ def _begin(invocation: invocations.Invocation, folder: RunFolder) -> None:
             f"run {other.run} is unfinished: continue it with {invocation.goes_on(other)}, "
             f"or end it with {invocation.again(f'teardown:{other.run}')}"
         )
-    from harness.stages import ladder, plan
-
     if folder.closed.exists():
         raise LoadError(
             _closed(folder)
             + f"; a load is never started twice: start a new run with {invocation.again(invocation.kind)}"
         )
-    if not folder.run_json.exists():
-        (ladder.plan if invocation.kind == LADDER else plan).check(invocation.settings)
     lock.begin(folder)
     sys.stdout.write(f"run        {folder.run}\n")
     sys.stdout.flush()

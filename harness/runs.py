@@ -73,6 +73,11 @@ class RunFolder:
         return self.root / "closed.json"
 
     @property
+    def failed(self) -> Path:
+        """Which stage could not do its work, and why, until it has done it."""
+        return self.root / "failed.json"
+
+    @property
     def adopted(self) -> Path:
         """Where a run that was adopted came from; no other run has one."""
         return self.root / "adopted.json"

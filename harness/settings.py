@@ -139,10 +139,12 @@ class Settings:
     floor_pct: int = _setting(99, "share of the planned count under which the plan's floor trips", least=1, most=100)
     thresholds: str = _setting("", "further thresholds, separated by ';', like latency_2xx.p99 < 500ms")
     churn: str = _setting("profile", "rolls during the load: profile, off, or a schedule file")
-    fault: str = _setting("", "faults to inject, separated by ';', like freeze proxy node-d at 20s for 5s")
+    fault: str = _setting(
+        "", "faults to inject, separated by ';', like freeze proxy node-d at 20s for 5s, or kill stub at c4 of a ladder"
+    )
     arm: str = _setting(
         "both",
-        "ladders to climb: realism, capacity, or both, one after the other",
+        "ladders to climb: realism, capacity, or both, one after the other; ./doit e8-soak holds one, of both capacity",
         choices=("both", "realism", "capacity"),
     )
     ladder: str = _setting(

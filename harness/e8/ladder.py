@@ -43,6 +43,8 @@ def parse_ladder(text: str) -> tuple[tuple[int, ...] | None, int]:
     words = text.split()
     if words[:1] == [AUTO] and len(words) <= 2 and all(map(PLAIN.fullmatch, words[1:])):
         return None, int(words[1]) if words[1:] else TOP_C
+    if words[:1] == [AUTO]:
+        raise SettingsError(f"ladder={text!r}: {AUTO} stands alone, or with the most clients, like {AUTO} 64")
     if wrong := [word for word in words if not PLAIN.fullmatch(word)]:
         raise SettingsError(
             f"ladder={text!r}: {wrong[0]!r} is no number of clients; give {AUTO}, {AUTO} 64, or numbers like 1 2 4 8"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -85,13 +86,33 @@ def plan_ladder(settings: Settings) -> LadderPlan:
     workers = own.workers or OWN_WORKERS
     faults = parse(settings.fault, ladder=rungs, workers=workers)
     outside = bool(own.base or own.metrics or own.stub)
+    _check_body(own.body)
     if outside:
         _check_outside(settings)
         if settings.fault:
             raise FaultError("faults are injected into the embedded tier alone: leave out fault= or e8.base=")
+    if not outside:
+        _check_no_hooks(settings)
     basis = NO_BASIS if arm == CAPACITY else own.basis
     tier = None if outside else _tier(settings, arm, top, rungs, faults)
     return LadderPlan(arm, text, rungs, top, basis, tier, faults, settings)
+
+
+def _check_body(body: str) -> None:
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        raise SettingsError(f"e8.body={body} is no JSON object, and a turn sends one")
+
+
+def _check_no_hooks(settings: Settings) -> None:
+    for key in ("sandbox_cpu_cmd", "host_cpu_cmd", "exec_count_cmd"):
+        if getattr(settings.e8, key):
+            raise SettingsError(
+                f"e8.{key}= tells of a deployment, and the embedded tier is measured: name e8.base= too"
+            )
 
 
 def _check_outside(settings: Settings) -> None:

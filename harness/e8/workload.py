@@ -27,6 +27,7 @@ SAMPLES = 9
 MAX_SPREAD_PCT = 35.0
 TIMINGS_BEFORE_GIVING_UP = 12  # another load that came and went is not the command's own spread
 MAX_SANDBOXES_APART_PCT = 15.0
+DISTURBED = 0.1  # of the usual cost of one repeat: two quiet rounds differ by a few hundredths
 TIMER_MS = 0.001
 SEED_LIMIT_S = 120.0
 RUN_LIMIT_S = 180.0
@@ -174,13 +175,18 @@ def tool_input(command: str) -> str:
 # --- arithmetic
 
 
-def next_repeats(repeats: int, cost_ms: float, execs_per_turn: float, mean_turn_ms: float, middle: float) -> int:
-    """The repeat count that would put the duty at ``middle``: what is not sandbox time in a turn stays as it is."""
+def next_repeats(
+    repeats: int, cost_ms: float, execs_per_turn: float, mean_turn_ms: float, middle: float, *, again: bool = False
+) -> int:
+    """The repeat count that would put the duty at ``middle``: what is not sandbox time in a turn stays as it is.
+
+    Where that is the one there is, it is one more, or with ``again`` the same one more time.
+    """
     rest_ms = mean_turn_ms - execs_per_turn * cost_ms
     wanted_ms = middle * rest_ms / (execs_per_turn * (1 - middle))
     wished = math.floor(repeats * wanted_ms / cost_ms + 0.5)
     found = min(max(wished, max(1, repeats // 4)), 4 * repeats)
-    return found if found != repeats else repeats + 1
+    return found if found != repeats or again else repeats + 1
 
 
 # --- preparing
@@ -203,9 +209,9 @@ def calibrate(
     repeats = FIRST_REPEATS
     middle = sum(band) / 2
     rounds: list[dict[str, Any]] = []
+    units_ms: list[float] = []
     for number in range(1, MAX_ROUNDS + 1):
-        last = f", the last duty was {rounds[-1]['duty']}" if rounds else ""
-        progress(f"calibrating, round {number} of at most {MAX_ROUNDS}: {repeats} repeats{last}")
+        progress(f"calibrating, round {number} of at most {MAX_ROUNDS}: {repeats} repeats{_last_of(rounds)}")
         command = chain.git_chain(repeats)
         timing = _time(bench, bench.sandboxes()[0], command)
         first = _counted_probe(bench, command, timing)
@@ -237,12 +243,31 @@ def calibrate(
                 rounds=rounds,
             )
         probe, cost_ms = (second, second.busy_ms / second.execs) if second else (first, timing.cost_ms)
-        repeats = next_repeats(repeats, cost_ms, probe.execs / probe.turns, probe.wall_ms / probe.turns, middle)
-    duties = ", ".join(str(each["duty_second"] or each["duty"]) for each in rounds)
+        # one repeat costs what it cost in most rounds: a round that something else disturbed is measured again
+        units_ms.append(cost_ms / repeats)
+        usual_ms = statistics.median(units_ms)
+        repeats = next_repeats(
+            repeats,
+            usual_ms * repeats,
+            probe.execs / probe.turns,
+            probe.wall_ms / probe.turns,
+            middle,
+            again=abs(units_ms[-1] / usual_ms - 1) > DISTURBED,
+        )
+    duties = ", ".join(f"{_duty_of(each)} ({each['repeats']} repeats)" for each in rounds)
     raise PreflightError(
         f"the workload could not land its duty in {band[0]}–{band[1]} ({basis}) in {MAX_ROUNDS} rounds: {duties}; "
         "see that nothing else runs on this machine and give the same command again"
     )
+
+
+def _duty_of(one_round: dict[str, Any]) -> float:
+    """The duty by which a round was out of the band: the second probe's, where the first one was in it."""
+    return float(one_round["duty_second"] or one_round["duty"])
+
+
+def _last_of(rounds: Sequence[dict[str, Any]]) -> str:
+    return f" (with {rounds[-1]['repeats']} the duty was {_duty_of(rounds[-1])})" if rounds else ""
 
 
 def prepare_capacity(bench: Bench, *, rate: float, progress: Progress = untold) -> Workload:
@@ -305,7 +330,8 @@ def _costs_alike(bench: Bench, command: str) -> dict[str, float]:
             return costs
     raise PreflightError(
         f"one exec costs {', '.join(f'{cost} ms in {sandbox}' for sandbox, cost in costs.items())}: more than "
-        f"{MAX_SANDBOXES_APART_PCT:g} % from the first; the pool has no one duty, use sandboxes of one kind"
+        f"{MAX_SANDBOXES_APART_PCT:g} % from the first, so the pool has no one duty; see that nothing else runs there, "
+        "or use sandboxes of one kind"
     )
 
 

@@ -271,7 +271,7 @@ def _live_runs(
         run = settings.run or new_run_id(settings.profile)
         return [_resumed(RunFolder(runs / check_run_id(run)), settings, variables, runs, SOAK, whole=True)]
     found = []
-    for arm in _arms(settings, runs):
+    for arm in _arms(settings, runs, explicit="arm" in variables):
         run = _ladder_run(settings.run or new_run_id(LADDER), arm)
         own = {**variables, "arm": arm}
         asked = replace(settings, arm=arm)
@@ -284,12 +284,12 @@ def _ladder_run(name: str, arm: str) -> str:
     return name if name.endswith(f"-{arm}") else f"{name}-{arm}"
 
 
-def _arms(settings: Settings, runs: Path) -> list[str]:
+def _arms(settings: Settings, runs: Path, *, explicit: bool) -> list[str]:
     """The arms to climb: of a run that names one, that; of one that is there, those it has. Raises UsageError."""
     named = [arm for arm in ARMS if settings.run.endswith(f"-{arm}")]
-    if named and settings.arm not in ("both", named[0]):
+    if named and (settings.arm not in ("both", named[0]) or (explicit and settings.arm == "both")):
         raise UsageError(
-            f"run={settings.run} names the {named[0]} arm and arm={settings.arm} is the other: leave one out"
+            f"run={settings.run} names the {named[0]} arm, and arm={settings.arm} says another thing: leave one out"
         )
     if named:
         return named

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from harness.errors import BusyError, UsageError
 from harness.files import read_json, write_json
+from harness.processes import Identity, identify
 from harness.runs import RUN_ID, RunFolder
 
 LOCK = ".lock"
@@ -65,6 +66,18 @@ def one_at_a_time(folder: RunFolder) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def holder(runs: Path) -> Identity | None:
+    """The process that holds the folder; None when nobody does, or when it does not say who it is."""
+    if not (runs / LOCK).exists() or not is_held(runs):
+        return None
+    descriptor = os.open(runs / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        pid = _holder(descriptor)
+    finally:
+        os.close(descriptor)
+    return identify(int(pid)) if pid.isdecimal() else None
 
 
 def is_held(runs: Path) -> bool:

@@ -48,7 +48,9 @@ class StageReporter(ConsoleReporter):  # type: ignore[misc]
             return
         found = receipts.parse_task(task.name)
         stage = found[1] if found else task.name.partition(":")[0]
-        self.write(f"{stage:<{COLUMN}}{self._paint('stopped', 31)}  {time.monotonic() - self._started_at:7.1f} s\n")
+        self.write(
+            f"{stage:<{COLUMN - 1}} {self._paint('stopped', 31)}  {time.monotonic() - self._started_at:7.1f} s\n"
+        )
         invocation = current()
         if not invocation.errors:
             invocation.errors.append(RuntimeError(fail.get_msg()))
@@ -66,7 +68,7 @@ class StageReporter(ConsoleReporter):  # type: ignore[misc]
 
     def _line(self, stage: str, word: str, took: str, receipt: receipts.Receipt) -> None:
         summary = receipt.outcome.get("summary", "")
-        self.write(f"{stage:<{COLUMN}}{self._paint(word, 32 if word == 'done' else 2)}  {took}  {summary}\n")
+        self.write(f"{stage:<{COLUMN - 1}} {self._paint(word, 32 if word == 'done' else 2)}  {took}  {summary}\n")
 
     def _paint(self, word: str, code: int) -> str:
         return f"\x1b[{code}m{word}\x1b[0m" if self._colour else word

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
 from doit.exceptions import TaskFailed
 
 from harness.errors import HarnessError, StageError
-from harness.files import utc_stamp
+from harness.files import utc_stamp, write_json
 from harness.graph import lock, receipts
 from harness.graph.invocation import Invocation
 from harness.runs import RunFolder
@@ -87,9 +87,15 @@ class Task:
             receipts.write(
                 self.folder, self.stage, inputs=inputs, outputs=outputs, outcome=outcome, started_at=started_at
             )
+        self.folder.failed.unlink(missing_ok=True)
 
     def _failed(self, error: HarnessError) -> TaskFailed:
         self.invocation.errors.append(error)
+        if self.folder.run_json.exists():
+            with suppress(OSError):  # a full disk is told on the terminal
+                write_json(
+                    self.folder.failed, {"schema": 1, "stage": self.stage, "at": utc_stamp(), "reason": str(error)}
+                )
         return TaskFailed(str(error))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 from harness.errors import EvidenceError
@@ -69,12 +70,14 @@ def _state(folder: RunFolder) -> str:
         return "adopted"
     done = receipts.done(folder)
     if folder.closed.exists():
-        return f"ended without a verdict: {_reason(folder)}"
+        return f"ended without a verdict: {_reason(folder.closed)}"
+    if folder.failed.exists():
+        return f"stopped: {_reason(folder.failed)}"
     return f"stands after {done[-1]}" if done else "has only begun"
 
 
-def _reason(folder: RunFolder) -> str:
+def _reason(path: Path) -> str:
     try:
-        return str(read_json(folder.closed)["reason"])
+        return str(read_json(path)["reason"])
     except (OSError, ValueError, KeyError, TypeError):
         return "the reason cannot be read"

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
 from doit.exceptions import TaskFailed
 
-from harness.errors import FleetError, HarnessError
+from harness.errors import BusyError, FleetError, HarnessError
 from harness.files import utc_stamp, write_json
 from harness.graph import lock, receipts
 from harness.graph.invocation import Invocation
+from harness.processes import alive, send
 from harness.runs import RunFolder
 from harness.stages import save
 from harness.stages.places import place_of
 from harness.store.columns import LADDER
 from harness.store.kinds import kind_of_run
+
+STOP_LIMIT_S = 30.0
+POLL_S = 0.1
 
 
 def tasks(invocation: Invocation) -> Iterator[dict[str, Any]]:
@@ -42,18 +48,15 @@ def _action(invocation: Invocation, folder: RunFolder) -> Callable[[], TaskFaile
 
 def end(folder: RunFolder) -> None:
     """Cancel the load if one runs, end the fleet, save what there is, and give the run up."""
+    if kind_of_run(folder) == LADDER:
+        _stop_climbing(folder)
     fleet = place_of(folder)
     with suppress(FleetError):  # a supervisor that does not answer is ended by the sweep
         fleet.stop(cancel_load=True)
     for line in fleet.sweep():
         sys.stdout.write(f"teardown   {line}\n")
-    if lock.is_held(folder.root.parent):
-        then = (
-            "the ./doit that climbs it stops: give this command again, and what was measured is saved"
-            if kind_of_run(folder) == LADDER
-            else "the ./doit that follows it saves and grades it"
-        )
-        sys.stdout.write(f"teardown   {folder.run} is down; {then}\n")
+    if lock.is_held(folder.root.parent) and lock.unfinished(folder.root.parent) == folder:
+        sys.stdout.write(f"teardown   {folder.run} is down; the ./doit that follows it saves and grades it\n")
         return
     try:
         saved = f"saved {save.work(folder)['summary']}; grade it with ./doit gate:{folder.run}"
@@ -64,3 +67,21 @@ def end(folder: RunFolder) -> None:
     )
     lock.finish(folder)
     sys.stdout.write(f"teardown   {folder.run} is down; {saved}\n")
+
+
+def _stop_climbing(folder: RunFolder) -> None:
+    """Ask the ./doit that climbs the ladder to stop, as Ctrl-C does: the rung that it measures is then cut off.
+
+    Raises BusyError when it does not.
+    """
+    runs = folder.root.parent
+    climber = lock.holder(runs) if lock.unfinished(runs) == folder else None
+    if climber is None:
+        return
+    sys.stdout.write(f"teardown   stopping the ./doit that climbs {folder.run} (pid {climber.pid})\n")
+    send(climber, signal.SIGTERM)
+    end_s = time.monotonic() + STOP_LIMIT_S
+    while alive(climber):
+        if time.monotonic() > end_s:
+            raise BusyError(f"the ./doit that climbs it (pid {climber.pid}) does not stop: end it, and tear down again")
+        time.sleep(POLL_S)

@@ -130,8 +130,8 @@ def test_a_ladder_as_it_is_written(text: str, rungs: tuple[int, ...] | None, top
         ("1 2 2 4", "must rise"),
         ("1 9999999", "'9999999'"),
         ("automatic", "'automatic'"),
-        ("auto 0", "'auto'"),
-        ("auto 4 8", "'auto'"),
+        ("auto 0", "auto stands alone"),
+        ("auto 4 8", "auto stands alone"),
     ],
 )
 def test_a_ladder_that_is_none_is_refused_by_name(text: str, words: str) -> None:

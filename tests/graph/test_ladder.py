@@ -149,6 +149,21 @@ def test_stopped_by_hand_it_can_be_torn_down_and_what_was_measured_is_graded(lad
     assert "c2" in output.partition("REFUSED")[2]
 
 
+def test_torn_down_while_it_is_climbed_the_rung_is_cut_off_and_the_others_are_saved(ladders: Doit) -> None:
+    folder = ladders.folder("b-capacity")
+    child = ladders.start("e8", "run=b", **{"e8.turns_per_rung": "40"})
+    wait_for(lambda: (folder.live / "c2.turns.jsonl").exists())
+    code, output = ladders("teardown:b-capacity")
+    child.communicate(timeout=60)
+    assert child.returncode == 128 + signal.SIGTERM
+    assert code == 0, output
+    assert f"stopping the ./doit that climbs b-capacity (pid {child.pid})" in output
+    assert sorted(path.name for path in folder.evidence.glob("c[12].json")) == ["c1.json"]
+    assert folder.saved.exists()
+    assert ladders.leftovers() == []
+    assert ladders("gate:b-capacity")[0] == 2
+
+
 def test_rungs_of_two_tiers_are_never_one_ladder(ladders: Doit) -> None:
     folder = ladders.folder("t-capacity")
     child = ladders.start("e8", "run=t", **{"e8.turns_per_rung": "40"})
@@ -272,10 +287,16 @@ def test_a_deployment_of_somebodys_is_measured_by_the_same_driver(
         (("soak", "e8"), "one load at a time"),
         (("e8", "arm=both", "ladder=2 4"), "has no c=1 rung"),
         (("e8", "arm=density"), "arm=density must be one of both, realism, capacity"),
-        (("e8", "run=x-capacity", "arm=realism"), "run=x-capacity names the capacity arm and arm=realism is the other"),
+        (
+            ("e8", "run=x-capacity", "arm=realism"),
+            "run=x-capacity names the capacity arm, and arm=realism says another thing",
+        ),
         (("e8", "e8.base=http://127.0.0.1:1"), "e8.metrics= is missing"),
         (("e8", "fault=melt worker 1 at c1"), "reads as none of those that are known"),
         (("e8", "e8.profile=fast"), "the profile is 'fast'"),
+        (("e8", "run=x-realism", "arm=both"), "names the realism arm, and arm=both says another thing"),
+        (("e8", "e8.sandbox_cpu_cmd=cat x"), "e8.sandbox_cpu_cmd= tells of a deployment"),
+        (("e8", "e8.body=hello"), "e8.body=hello is no JSON object"),
         (("e8:nowhere:c1",), "there is no run nowhere"),
         (("workload",), "workload of which run?"),
     ],
@@ -287,6 +308,31 @@ def test_what_cannot_be_is_said_before_anything_is_written(
     assert code == 3, output
     assert sentence in output
     assert [path.name for path in ladders.runs.glob("*")] in ([], [".lock"])
+
+
+@pytest.mark.parametrize("words", [("e8", "--help"), ("soak", "-h"), ("--help",), ("e8-soak", "--help")])
+def test_help_tells_settings_and_an_example_and_does_nothing(ladders: Doit, words: tuple[str, ...]) -> None:
+    code, output = ladders(*words)
+    assert code == 0
+    assert "\nExample:\n  ./doit " in output
+    assert ("e8.turns_per_rung" in output) == words[0].startswith("e8")
+    assert not ladders.runs.exists()
+
+
+def test_what_a_stage_could_not_do_is_told_until_it_is_done(ladders: Doit, tmp_path: Path) -> None:
+    pins = tmp_path / "pins.toml"
+    pins.write_text('[ladder]\ngit = "0.0.1"\n')
+    code, output = ladders("e8", "run=p", f"pin_file={pins}")
+    assert code == 4
+    assert "git is " in output
+    assert "pinned is 0.0.1" in output
+    assert "p-capacity                   stopped: git is " in ladders()[1]
+    pins.write_text("[ladder]\n")
+    code, output = ladders("e8", "run=p", "ladder=1", timeout_s=120, **{"ladder": "1 2"})
+    assert code == 3, output
+    code, output = ladders("e8", "run=p")
+    assert code == 0, output
+    assert not ladders.folder("p-capacity").failed.exists()
 
 
 def test_a_soak_and_a_ladder_do_not_take_each_other_s_runs(climbed: tuple[Doit, str]) -> None:
