@@ -9,7 +9,7 @@ from harness.ci.markdown import LIMIT_BYTES, LONGEST_PROSE, UNKNOWN, Section, da
 from harness.ci.rungs import arm_of, planned_rungs
 from harness.e8.advice import ADVICE
 from harness.e8.text import render
-from harness.e8.verdict import LadderVerdict
+from harness.e8.verdict import INVALID, LadderVerdict
 
 if TYPE_CHECKING:
     from harness.e8.questions import Row
@@ -60,6 +60,9 @@ def _sections(verdict: LadderVerdict) -> Iterator[Section]:
 
 def _answers(verdict: LadderVerdict) -> Iterator[tuple[str, str]]:
     """What the ladder came to, as the gate prints it: its lines are a word, the arm and a text."""
+    if verdict.knee.answer == INVALID:  # the reason stands above, and every refusal below
+        yield ANSWERS["KNEE"], INVALID
+        return
     for line in render(verdict)[:-1]:
         word, _, text = line.split("  ", 2)
         if word in ANSWERS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,10 @@ LONGEST_PROSE = 2_000
 MOST = 20  # failure classes in one row
 UNKNOWN = "not measured"
 WORST_FIRST = {FAIL: 0, PASS: 2}  # any other word stands between them
-PLAIN = frozenset(" -,")
+PLAIN = frozenset(" -,;()'\"/+=%?!{}^")  # mean nothing where all that could begin something is an entity
+BACKTICKS = re.compile("`+")
+FENCES = ("`", "``")
+OUTSIDE = frozenset("|$<")  # in a code span too: end a cell, may begin a formula, are a tag to what reads HTML first
 PIECES = {"@": "&#64;<!-- -->"}  # an address is found even between entities, but not across a comment
 
 
@@ -48,9 +52,17 @@ def summary(
 
 
 def data(text: str, longest: int = LONGEST) -> str:
-    """Any text as code that is text and nothing else: no markup, no link, no mention, no reference, on one line."""
+    """Any text as code that is text and nothing else: no markup, no link, no mention, no reference, on one line.
+
+    In a code span all of it stands as it is, and can be read where nothing is rendered. What no span can hold is
+    written in entities.
+    """
     text = printable(text if len(text) <= longest else text[:longest] + "…")
-    return f"<code>{''.join(map(_literal, text))}</code>"
+    fence = next((fence for fence in FENCES if len(fence) not in map(len, BACKTICKS.findall(text))), None)
+    if fence is None or text != text.strip(" ") or not text or OUTSIDE & set(text):
+        return f"<code>{''.join(map(_literal, text))}</code>"
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
 
 
 def _literal(character: str) -> str:

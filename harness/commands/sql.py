@@ -109,7 +109,7 @@ def _resolve(question: str, given: dict[str, str], queries: dict[str, Query]) ->
 def _check_runs(asked: set[str], known: set[str], runs_folder: Path) -> None:
     """A misspelt run would answer with an empty table, as if it had no targets."""
     if missing := sorted(asked - known):
-        raise UsageError(f"there is no run {missing[0]} in {runs_folder}; `harness sql run-by-run` lists what is there")
+        raise UsageError(f"there is no run {missing[0]} in {runs_folder}; `harness runs` lists what is there")
 
 
 def _pairs(params: tuple[str, ...]) -> dict[str, str]:

@@ -45,7 +45,10 @@ def watch(run: str, timeout_s: float | None, runs_folder: Path, as_json: bool) -
     is_ladder = kind_of_run(folder) == LADDER
     if as_json:
         state = climb_word(folder) if is_ladder else load_word(folder)
-        echo_json({"schema": 1, "run": run, "state": state, "progress": read_object(folder.progress_json) or None})
+        progress = read_object(folder.progress_json)
+        if is_ladder and "complete" in progress:  # of the plan: the ladder itself may have rungs to climb
+            progress["plan_complete"] = progress.pop("complete")
+        echo_json({"schema": 1, "run": run, "state": state, "progress": progress or None})
         return 0
     return follow_ladder(folder, timeout_s) if is_ladder else follow(folder, timeout_s)
 

@@ -2,7 +2,8 @@
 -- asks: How does a ladder stand beside another, rung by rung, and are the two alike enough to be compared?
 -- params: run base
 -- Two ladders of one arm. Latency is never compared across arms: where the arms differ, or one is not recorded, the
--- question is refused. unlike names what else makes the two incomparable, or is broken in either.
+-- question is refused. unlike names what else makes the two incomparable, or is broken in either: what they were measured
+-- on, with what, and by what they were judged. Pins and settings are compared where both ladders recorded them.
 WITH every_ladder AS (
     SELECT * FROM ladders
     UNION ALL BY NAME
@@ -12,6 +13,24 @@ every_rung AS (
     SELECT * FROM rungs
     UNION ALL BY NAME
     SELECT * FROM published_rungs
+),
+pins AS (
+    SELECT
+        run,
+        string_agg(DISTINCT says, '; ' ORDER BY says) AS says
+    FROM rung_notes
+    WHERE about = 'system' AND name = 'pins' AND run IN ($run, $base)
+    GROUP BY run
+),
+other_settings AS (
+    SELECT string_agg(key, '; ' ORDER BY key) AS keys
+    FROM settings AS mine
+    JOIN settings AS theirs USING (key)
+    WHERE
+        mine.run = $run
+        AND theirs.run = $base
+        AND key IN ('e8.schedule', 'e8.body', 'e8.turn_timeout_s')
+        AND mine.value <> theirs.value
 ),
 pair AS (
     SELECT
@@ -45,7 +64,49 @@ pair AS (
                         OR a.ttft_ms IS NULL
                         THEN 'stub profile'
                 END,
-                CASE WHEN a.basis IS DISTINCT FROM b.basis THEN 'duty basis' END
+                CASE WHEN a.basis IS DISTINCT FROM b.basis THEN 'duty basis' END,
+                CASE
+                    WHEN a.turns_per_client IS DISTINCT FROM b.turns_per_client
+                        THEN concat(
+                            'turns per client ',
+                            coalesce(a.turns_per_client::VARCHAR, 'not recorded'),
+                            ' and ',
+                            coalesce(b.turns_per_client::VARCHAR, 'not recorded')
+                        )
+                END,
+                CASE
+                    WHEN
+                        abs(a.host_rest_pct - b.host_rest_pct) > 5
+                        OR (a.host_rest_pct IS NULL) <> (b.host_rest_pct IS NULL)
+                        THEN concat(
+                            'host at rest ',
+                            coalesce(round(a.host_rest_pct, 1) || ' %', 'not recorded'),
+                            ' and ',
+                            coalesce(round(b.host_rest_pct, 1) || ' %', 'not recorded')
+                        )
+                END,
+                CASE
+                    WHEN a.degrade_x IS DISTINCT FROM b.degrade_x
+                        THEN concat(
+                            'p95 bound ',
+                            coalesce(a.degrade_x::VARCHAR, 'the usual one'),
+                            ' and ',
+                            coalesce(b.degrade_x::VARCHAR, 'the usual one')
+                        )
+                END,
+                CASE
+                    WHEN a.min_c IS DISTINCT FROM b.min_c
+                        THEN concat(
+                            'least knee ',
+                            coalesce(a.min_c::VARCHAR, 'the usual one'),
+                            ' and ',
+                            coalesce(b.min_c::VARCHAR, 'the usual one')
+                        )
+                END,
+                CASE
+                    WHEN (SELECT says FROM pins WHERE run = $run) <> (SELECT says FROM pins WHERE run = $base) THEN 'pins'
+                END,
+                (SELECT keys FROM other_settings)
             ),
             ''
         ) AS unlike

@@ -28,7 +28,7 @@ def test_what_a_producer_says_of_itself_is_never_shown_as_a_counter(case: str, t
     graded = grade(tmp_path / "tables")
     xml, summary = junit(graded, tables_sha256="ab"), markdown(graded)
     texts = [*Xml.fromstring(xml.encode()).itertext(), xml, summary, *graded.not_measured]
-    for name in ("driver.", "driver&#46;", "open_loop", "open&#95;loop"):
+    for name in ("driver.", "open_loop"):
         assert not [text for text in texts if name in text]
 
 
@@ -39,5 +39,5 @@ def test_a_closed_loop_is_told_by_what_it_does_not_count(tmp_path: Path) -> None
     assert {row["counter"]: row["counted"] for row in counted}["driver.open_loop"] is False
     graded = grade(tmp_path / "tables")
     assert graded.word == "UNPROVEN"
-    assert "pool&#95;overflow" in markdown(graded)
+    assert "pool_overflow" in markdown(graded)
     assert "pool_overflow" in junit(graded)

@@ -115,7 +115,7 @@ def test_a_ladder_that_could_not_be_read_is_the_case_of_the_run_alone() -> None:
     verdict = refused("e8-1", "ladder.json is cut off; grade another")
     assert outcomes(check(ladder_junit(verdict))) == {RUN_CASE: "error"}
     text = ladder_markdown(verdict)
-    assert text.startswith("## REFUSED <code>e8-1</code>\n") and "cut off" in text and "|" not in text
+    assert text.startswith("## REFUSED `e8-1`\n") and "cut off" in text and "|" not in text
 
 
 @pytest.mark.parametrize("case", readable())
@@ -140,7 +140,7 @@ def test_every_row_of_a_summary_names_the_arm(case: str) -> None:
     verdict = graded(case)
     summary = ladder_markdown(verdict)
     rows = [line for line in summary.splitlines() if line.startswith("|")]
-    arm = f"<code>{(verdict.arm or 'arm?').replace('?', '&#63;')}</code>"
+    arm = f"`{verdict.arm or 'arm?'}`"
     heads = [number for number, line in enumerate(rows) if "---" in line]
     body = [line for number, line in enumerate(rows) if number not in heads and number + 1 not in heads]
     assert len(body) >= 1 + len(verdict.rungs) + len(verdict.refusals)
@@ -151,10 +151,10 @@ def test_every_row_of_a_summary_names_the_arm(case: str) -> None:
 
 def test_a_summary_tells_verdict_claim_answer_bound_and_rungs() -> None:
     summary = ladder_markdown(graded("capacity-worker-cpu"), beside=["REPORT  page"])
-    assert summary.startswith("## PASS <code>e8-1</code>\n")
+    assert summary.startswith("## PASS `e8-1`\n")
     order = [
-        "> <code>Capacity arm",
-        "- <code>REPORT",
+        "> `Capacity arm",
+        "- `REPORT",
         "| knee |",
         "| bound by |",
         "| runner-up |",
@@ -164,14 +164,21 @@ def test_a_summary_tells_verdict_claim_answer_bound_and_rungs() -> None:
     places = [summary.index(piece) for piece in order]
     assert places == sorted(places)
     assert "upper bound" in summary
-    assert "| <code>c16</code> | <code>capacity</code> | miss | 480 of 480 | 84.00 | 182 | 268 |" in summary
+    assert "| `c16` | `capacity` | miss | 480 of 480 | 84.00 | 182 | 268 |" in summary
+
+
+def test_why_a_ladder_is_refused_is_told_on_top_and_with_its_rule_and_nowhere_else() -> None:
+    verdict = graded("capacity-over-the-ceiling")
+    summary = ladder_markdown(verdict)
+    assert summary.count(str(verdict.reason)) == 2
+    assert "| knee | `capacity` | `invalid` |" in summary
 
 
 def test_what_was_not_measured_is_said_so_and_is_no_zero() -> None:
     verdict = graded("capacity-worker-cpu")
     unknown = {name: None for name in verdict.rungs[0] if name not in ("name", "c", "repeat", "arm", "state")}
     verdict = dataclasses.replace(verdict, rungs=({**verdict.rungs[0], **unknown},))
-    row = next(line for line in ladder_markdown(verdict).splitlines() if "c1<" in line)
+    row = next(line for line in ladder_markdown(verdict).splitlines() if "`c1`" in line)
     assert "? of ?" in row and row.count("not measured") == 8 and "0" not in row
     assert "time" not in case_of(check(ladder_junit(verdict)), "capacity", "c1").attrib
 

@@ -66,7 +66,7 @@ def test_files_for_ci_are_written_whatever_the_verdict(
     word = ("PASS", "FAIL", "REFUSED")[code]
     assert f'name="verdict" value="{word}"' in junit.read_text()
     assert f'value="{sha256_file(RunFolder(runs / run).tables_index)}"' in junit.read_text()
-    assert summary.read_text().startswith(f"## {word} <code>{run}</code>")
+    assert summary.read_text().startswith(f"## {word} `{run}`")
     assert ("SOAK UNPROVEN" in summary.read_text()) and ("SOAK UNPROVEN" in junit.read_text())
 
 

@@ -68,7 +68,7 @@ def test_files_for_ci_are_written_whatever_the_verdict(
     properties = {each.attrib["name"]: each.attrib["value"] for each in suite.iter("property")}
     assert (properties["verdict"], properties["kind"]) == (word, "e8") and len(properties["tables_sha256"]) == 64
     assert (outcomes(suite)["run", "verdict"] == "passed") == (code == 0)
-    assert markdown.read_text().startswith(f"## {word} <code>{run}</code>\n")
+    assert markdown.read_text().startswith(f"## {word} `{run}`\n")
 
 
 def test_a_step_summary_is_appended_to(
@@ -78,7 +78,7 @@ def test_a_step_summary_is_appended_to(
     summary.write_text("of another step\n")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
     assert say(capsys, "gate", "capacity-worker-cpu", "--markdown", summary)[0] == 0
-    assert summary.read_text().startswith("of another step\n\n## PASS <code>capacity-worker-cpu</code>\n")
+    assert summary.read_text().startswith("of another step\n\n## PASS `capacity-worker-cpu`\n")
 
 
 def test_a_file_that_cannot_be_written_ends_with_4_and_the_verdict_stands(

@@ -114,6 +114,7 @@ def test_json_is_one_look(climbed: RunFolder, capsys: pytest.CaptureFixture[str]
     assert main(["watch", RUN, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["state"], document["progress"]["ok"]) == ("climbing c8", 1199)
+    assert document["progress"]["plan_complete"] is True and "complete" not in document["progress"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"kind": "e8", "rung": "\\u001b[31m"}', '{"kind": "e8", "rung": 8}'])
