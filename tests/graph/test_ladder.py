@@ -328,7 +328,7 @@ def test_what_a_stage_could_not_do_is_told_until_it_is_done(ladders: Doit, tmp_p
     assert "pinned is 0.0.1" in output
     assert "p-capacity                   stopped: git is " in ladders()[1]
     pins.write_text("[ladder]\n")
-    code, output = ladders("e8", "run=p", "ladder=1", timeout_s=120, **{"ladder": "1 2"})
+    code, output = ladders("e8", "run=p", "ladder=1", timeout_s=120, ladder="1 2")
     assert code == 3, output
     code, output = ladders("e8", "run=p")
     assert code == 0, output
@@ -351,3 +351,29 @@ def test_a_soak_and_a_ladder_do_not_take_each_other_s_runs(climbed: tuple[Doit, 
 def test_a_ladder_names_its_folder_by_its_arm(climbed: tuple[Doit, str]) -> None:
     doit, _ = climbed
     assert [RunFolder(path).run for path in doit.runs.iterdir() if path.is_dir()] == ["one-capacity"]
+
+
+@pytest.mark.parametrize("deed", ["receipt", "record", "turns"])
+def test_a_rung_is_never_measured_twice(ladders: Doit, deed: str) -> None:
+    """Killed in c2; then somebody takes away or alters what c1 left, as one would who wants a better c1."""
+    folder = ladders.folder("n-capacity")
+    child = ladders.start("e8", "run=n", **{"e8.turns_per_rung": "40"})
+    wait_for(lambda: (folder.live / "c2.turns.jsonl").exists() and (folder.live / "c2.turns.jsonl").stat().st_size > 0)
+    os.kill(child.pid, signal.SIGKILL)
+    child.communicate()
+    record, turns = folder.rung_json("c1").read_bytes(), (folder.live / "c1.turns.jsonl").read_bytes()
+    if deed == "receipt":
+        receipts.remove(folder, "c1")
+    elif deed == "record":
+        folder.rung_json("c1").write_bytes(record.replace(b'"ok_n": 40', b'"ok_n": 39'))
+    else:
+        (folder.live / "c1.turns.jsonl").unlink()
+    code, output = ladders("e8", "run=n", **{"e8.turns_per_rung": "40"})
+    if deed == "receipt":
+        assert code == 0, output
+        assert (folder.evidence / "c1.json").read_bytes() == record, "what was measured is taken as it is"
+        assert (folder.evidence / "c1.turns.jsonl").read_bytes() == turns
+    else:
+        assert code == 2, output
+        assert "not as it was when c1 was measured, and a rung is not measured twice" in output
+    assert (folder.live / "c2.cut1.turns.jsonl").stat().st_size, "turns that were answered before the kill are kept"

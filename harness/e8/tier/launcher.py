@@ -27,6 +27,7 @@ from harness.errors import FleetError
 from harness.files import utc_stamp, write_json
 from harness.processes import end, find_marked, own_identity
 
+KNOWN_EVERY_S = 5.0
 START_LIMIT_S = 60.0
 CHILD_SPARE_S = 15.0  # children end by themselves this long after the tier should have ended them
 SUPERVISOR_GRACE_S = 3.0
@@ -78,10 +79,17 @@ class Launcher:
             urls = self.urls()
             print(f"tier ready: base {urls['base']} metrics {urls['metrics']} stub {urls['stub']}", flush=True)
             over = asyncio.create_task(self._over.wait())
-            await asyncio.wait([stopping, over], return_when=asyncio.FIRST_COMPLETED)
-            return 0 if stop.is_set() else 1
+            known = asyncio.create_task(self._while_known())
+            await asyncio.wait([stopping, over, known], return_when=asyncio.FIRST_COMPLETED)
+            return 0 if stop.is_set() or known.done() else 1
         finally:
             await self._stop()
+
+    async def _while_known(self) -> None:
+        """Until nobody can find the tier any more: its state file was removed, with its run mostly."""
+        while self._state.exists():
+            await asyncio.sleep(KNOWN_EVERY_S)
+        say(f"{self._state} is gone, and nobody knows of this tier any more")
 
     async def _start(self) -> None:
         settings = self.settings

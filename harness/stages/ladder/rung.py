@@ -12,12 +12,15 @@ from typing import Any
 
 from harness.e8 import driver, refusals
 from harness.e8.metrics import read_metrics
+from harness.e8.reading import parse_rung
 from harness.e8.readings import total_in_flight
 from harness.e8.record import Rung
 from harness.e8.target import Target
+from harness.e8.turns import read_turns
+from harness.errors import EvidenceError, ReportFormatError
 from harness.files import LineLog, read_json, utc_stamp, write_json
 from harness.fleet.tier import TierPlace
-from harness.graph import rungs
+from harness.graph import receipts, rungs
 from harness.graph.invocation import Invocation
 from harness.graph.stage import stage_task
 from harness.progress import ladder_line
@@ -62,19 +65,50 @@ class Measure:
         return re.match(r"r[0-9]+\.", file.removeprefix(f"{self.name}.")) is None
 
     def work(self, folder: RunFolder) -> dict[str, Any]:
-        """Measure it, unless a rule refused the target or an earlier rung.
+        """Measure it once, unless a rule refused the target or an earlier rung.
 
-        Raises FleetError or LoadError; the rung was not measured then, and is when the command is given again.
+        A record that is there already was written by a command that was killed before it could note so, and is taken.
+        Raises FleetError or LoadError: the rung was not measured, and is when the command is given again. Raises
+        EvidenceError when it was measured and its files are no longer what they were: nothing is measured twice.
         """
+        if (receipt := receipts.read(folder, self.name)) is not None:
+            return self._unchanged(folder, receipt)
         if reason := document.stopped_by(folder):
             return {"summary": f"not measured, {reason}", "measured": False}
-        place = TierPlace(folder)
-        document.check_same_system(place)
-        rung = self._measured(folder, place)
+        rung = self._taken(folder)
+        if rung is None:
+            place = TierPlace(folder)
+            document.check_same_system(place)
+            rung = self._measured(folder, place)
         write_rung(folder.live / f"{self.name}.parquet", rung, run=folder.run)
         found = self._judged(folder, rung)
         refused = {"refused": found.refusals[0].sentence} if found.refusals else {}
         return {"summary": _summary(rung, refused.get("refused")), "measured": True, **refused}
+
+    def _unchanged(self, folder: RunFolder, receipt: receipts.Receipt) -> dict[str, Any]:
+        """What came of it, where everything is as it was then."""
+        changed = receipts.changed_outputs(folder, receipt)
+        read = receipts.digests(self.reads(folder), folder)
+        changed += [name for name, digest in receipt.inputs.items() if read.get(name) != digest]
+        if changed:
+            raise EvidenceError(
+                f"{', '.join(changed)}: not as it was when {self.name} was measured, and a rung is not measured twice; "
+                f"put it back, or ./doit teardown:{folder.run} saves what there is"
+            )
+        return receipt.outcome
+
+    def _taken(self, folder: RunFolder) -> Rung | None:
+        """The rung whose record is there already. Raises EvidenceError when it is none, or not of its turns."""
+        path = folder.rung_json(self.name)
+        if not path.exists():
+            return None
+        try:
+            rung, turns = parse_rung(read_json(path)), read_turns(folder.live / f"{self.name}.{PARTS[0]}")
+        except (OSError, ValueError, ReportFormatError) as error:
+            raise EvidenceError(f"{path}: was measured and cannot be read ({error})") from error
+        if rung.name != self.name or rung.attempts != len(turns):
+            raise EvidenceError(f"{path}: is not the record of the {len(turns)} turns beside it")
+        return rung
 
     def _measured(self, folder: RunFolder, place: TierPlace) -> Rung:
         plan, target = place.plan(), place.target()
@@ -97,7 +131,7 @@ class Measure:
         numbers = [int(found[1]) for path in self.makes(folder) if (found := re.search(r"\.cut([0-9]+)\.", path.name))]
         left = [folder.live / f"{self.name}.{part}" for part in PARTS]
         cut = max(numbers, default=0)
-        if any(path.exists() for path in left) and not folder.rung_json(self.name).exists():
+        if any(path.exists() for path in left):
             cut += 1
             for path in left:
                 if path.exists():
