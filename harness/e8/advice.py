@@ -56,6 +56,9 @@ ADVICE: Mapping[str, Advice] = {
     "success_untold": Advice(
         EVIDENCE, "Record the stop reason of each turn's answer beside its status, and measure the ladder again."
     ),
+    "host_not_at_rest": Advice(
+        TARGET, "Find out what runs on the target's host beside the tier, end it or wait for its end, and climb again."
+    ),
     "no_success": Advice(
         TARGET, "Send one turn by hand and read its answer, then the logs of the worker that took it."
     ),
@@ -80,6 +83,9 @@ ADVICE: Mapping[str, Advice] = {
     ),
     "store_leak": Advice(
         TARGET, "Let workers share their connections to the store, then hold one rung with ./doit e8-soak."
+    ),
+    "host_shared": Advice(
+        TARGET, "Keep other work off the machine while the ladder is climbed, or measure on one of its own."
     ),
     "generator_bound": Advice(
         DRIVER,

@@ -80,6 +80,27 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "host_cpu_bound_pct": Threshold(
         85, "% of the target's cores, less its share at rest", "above it run queues form on any tier of that host"
     ),
+    "host_rest_pct": Threshold(
+        15,
+        "% of the target's cores without load",
+        "an idle tier and what a machine does for itself read 1 to 8 %; above it another load runs there",
+    ),
+    "host_rest_over_pct": Threshold(
+        5,
+        "% of the target's cores, more at rest than at c=1",
+        "a load that went away before c=1 was no use at rest; two readings of an idle machine differ by less",
+    ),
+    "host_shared_pct": Threshold(
+        15,
+        "% of the host, used by none of the tier's parts",
+        "embedded tier: what its parts leave of the host's use, less that at rest, was within 3 % on a machine that "
+        "nobody else used, interrupts included, and 29 to 65 % beside another load",
+    ),
+    "host_shared_s": Threshold(
+        0.2,
+        "s of CPU",
+        "embedded tier: CPU is told in ticks of 10 ms for each process, and a short rung has few of them",
+    ),
     "worker_cpu_bound_pct": Threshold(
         80,
         "% of min(workers, cores)",
@@ -97,6 +118,19 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "lag_bound_x": Threshold(
         4, "× the lag at c=1", "a p99 in the histogram's lowest buckets moves by up to a factor of two by itself"
     ),
+    "runner_up": Threshold(
+        0.5, "of its own threshold", "a tier that came less than half of the way to convicting was nowhere near"
+    ),
+    "cpu_fit_pct": Threshold(
+        25,
+        "% of the CPU measured at any level",
+        "one cost of a turn and one of being there are told only where together they give what each level used; where "
+        "turns become cheaper with load they miss c=1 by 100 % and more",
+    ),
+    "probes_apart": Threshold(
+        2, "× the other probe's duty", "capacity: two probes of a trivial command that differ by more tell no duty"
+    ),
+    "p95_turns": Threshold(20, "successes", "of fewer, the p95 by nearest rank is the largest one"),
     "generator_cpu_bound_pct": Threshold(
         80,
         "% of one core",
@@ -200,7 +234,8 @@ class Claimed:
     basis: str | None
     duty: float | None
     worker_cpu_ms_per_turn: float | None
-    worker_cpu_ms_marginal: float | None
+    worker_cpu_ms_marginal: tuple[float, float] | None
+    """From the least to the most, as each level in turn is left out."""
 
 
 def claim(arm: str, of: Claimed) -> str:
@@ -208,17 +243,26 @@ def claim(arm: str, of: Claimed) -> str:
     least = "" if of.saturated else "at least "
     tier = f"{_number(of.workers)} workers of {_number(of.turns_per_worker)} turns"
     carried = f"{least}{of.floor} concurrent turns ({of.throughput_tps:.1f} turns/s)"
+    about = ABOUT[arm].number_is
+    is_what = (
+        f"this is {about}" if of.saturated else f"no knee was observed up to there, so that {about}, is not below it"
+    )
     if arm == CAPACITY:
-        marginal = "" if of.worker_cpu_ms_marginal is None else f" ({of.worker_cpu_ms_marginal:.1f} ms marginal)"
         return (
             f"Capacity arm on {of.measured}: {tier} pushed {carried} at "
-            f"{_number(of.worker_cpu_ms_per_turn, '.1f')} ms of worker CPU per turn{marginal}; "
-            f"this is {ABOUT[arm].number_is}."
+            f"{_number(of.worker_cpu_ms_per_turn, '.1f')} ms of worker CPU per turn{_marginal(of)}; {is_what}."
         )
     return (
         f"Realism arm on {of.measured}: {tier} and {_number(of.pool)} sandboxes carried {carried} at a measured "
-        f"duty of {_number(of.duty, '.4f')} ({of.basis or 'basis not recorded'}); this is {ABOUT[arm].number_is}."
+        f"duty of {_number(of.duty, '.4f')} ({of.basis or 'basis not recorded'}); {is_what}."
     )
+
+
+def _marginal(of: Claimed) -> str:
+    if of.worker_cpu_ms_marginal is None:
+        return ""
+    low, high = (f"{value:.1f}" for value in of.worker_cpu_ms_marginal)
+    return f" ({low} ms marginal)" if low == high else f" ({low} to {high} ms marginal)"
 
 
 def _number(value: float | None, form: str = "g") -> str:

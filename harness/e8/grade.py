@@ -65,7 +65,8 @@ def refused(run: str, reason: str) -> LadderVerdict:
 def judge(run: str, ladder: Ladder, answers: Answers, contradiction: str | None = None) -> LadderVerdict:
     """The verdict from what the rules and the SQL say of a ladder; ``contradiction`` is what its record says twice."""
     found = refusals.all_of(ladder)
-    against = tuple(refusal for refusal in found.refusals if not _needless(refusal, answers.knee))
+    against = refusals.together(refusal for refusal in found.refusals if not _needless(refusal, answers.knee))
+    cost = answers.worker_cpu if answers.worker_cpu.get("fits") else {}
     if contradiction is not None:
         against = (Refusal("contradiction", contradiction), *against)
     about = LadderVerdict(
@@ -77,8 +78,9 @@ def judge(run: str, ladder: Ladder, answers: Answers, contradiction: str | None 
         missing=found.missing,
         degrade_x=ladder.degrade_x or threshold("degrade_x"),
         min_c=ladder.min_c or int(threshold("min_c")),
-        marginal_ms_per_turn=answers.worker_cpu.get("marginal_ms_per_turn"),
-        background_ms_per_s=answers.worker_cpu.get("background_ms_per_s"),
+        marginal_ms_per_turn=cost.get("marginal_ms_per_turn"),
+        marginal_range_ms=(cost["lo_ms_per_turn"], cost["hi_ms_per_turn"]) if cost else None,
+        background_ms_per_s=cost.get("background_ms_per_s"),
         notes=tuple(notes_on_rungs(ladder)),
         facts=_facts(ladder),
         rungs=tuple(_rungs(ladder, answers)),
@@ -120,7 +122,7 @@ def _judged(about: LadderVerdict, ladder: Ladder, answers: Answers, row: Row) ->
         basis=ladder.basis,
         duty=ladder.duty,
         worker_cpu_ms_per_turn=level["worker_cpu_ms_per_turn"],
-        worker_cpu_ms_marginal=about.marginal_ms_per_turn,
+        worker_cpu_ms_marginal=about.marginal_range_ms,
     )
     stands = [(rung.c, rung.throughput_tps) for rung in map(ladder.settle, ladder.rungs)]
     whole = {level["c"] for level in answers.levels if level["in_ladder"]}
@@ -141,9 +143,10 @@ def _judged(about: LadderVerdict, ladder: Ladder, answers: Answers, row: Row) ->
 
 
 def _bound(suspects: Iterable[Suspect]) -> tuple[str, str | None]:
-    """The first tier that is convicted, and of the others the one that came nearest to its threshold."""
+    """The first tier that is convicted, and of the others the one that came nearest to its threshold; None was near."""
     bound = next((suspect.bound for suspect in suspects if suspect.convicts), "unattributed")
-    others = [suspect for suspect in suspects if suspect.bound != bound and suspect.ratio]
+    near = threshold("runner_up")
+    others = [suspect for suspect in suspects if suspect.bound != bound and (suspect.ratio or 0) >= near]
     nearest = max(others, key=lambda suspect: suspect.ratio or 0, default=None)
     return bound, nearest.bound if nearest else None
 

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.e8.arms import threshold
+from harness.e8.arms import CAPACITY, threshold
 from harness.e8.questions import Answers
-from harness.e8.record import EMBEDDED, Ladder
+from harness.e8.record import EMBEDDED, PARTS, Ladder
+from harness.e8.refusals import listed
+from harness.e8.rung_rules import used_by_others_s
 from harness.e8.verdict import NOT_OBSERVED, Knee
-
-PARTS = {
-    "workers": "worker_cpu_s",
-    "supervisor": "supervisor_cpu_s",
-    "sandboxes": "sandbox_cpu_s",
-    "stub": "stub_cpu_s",
-    "relay": "relay_cpu_s",
-    "store": "store_cpu_s",
-    "generator": "generator_cpu_s",
-}
-"""Whose CPU time is measured on a target's host, where all of it runs there."""
 
 
 def notes_on_rungs(ladder: Ladder) -> Iterator[str]:
@@ -30,6 +21,51 @@ def notes_on_rungs(ladder: Ladder) -> Iterator[str]:
         if rung.late:
             attempted, planned = ("?" if turns is None else turns for turns in (rung.attempts, rung.planned_turns))
             yield f"{rung.name} ended by its deadline: {attempted} of {planned} planned turns were attempted"
+    yield from _few_turns(ladder)
+    yield from _rest(ladder)
+    yield from _probes(ladder)
+    yield from _not_shared_out(ladder)
+
+
+def _few_turns(ladder: Ladder) -> Iterator[str]:
+    least = threshold("p95_turns")
+    few = [rung.name for rung in ladder.rungs if rung.p95_ms is not None and rung.ok is not None and rung.ok < least]
+    if few:
+        yield f"under {least:g} turns succeeded at {listed(few)}: the p95 of so few is the largest one"
+
+
+def _rest(ladder: Ladder) -> Iterator[str]:
+    """Where the host's use at rest was not the target's."""
+    told, used, most = ladder.host_rest_pct, ladder.rest_pct, threshold("host_rest_pct")
+    if told is None or used is None:
+        return
+    if told > used + threshold("host_rest_over_pct"):
+        yield (
+            f"the host was busier at rest ({told:.1f} %) than at c=1 ({used:.1f} %): another load ran before "
+            f"the ladder, and {used:.1f} % is taken for its use at rest"
+        )
+    elif told > most and not ladder.probed:
+        yield (
+            f"another load used {told:.1f} % of the host before the ladder, where {most:g} % is the most of a host at "
+            "rest"
+        )
+
+
+def _probes(ladder: Ladder) -> Iterator[str]:
+    apart, duties = threshold("probes_apart"), [duty for duty in (ladder.duty, ladder.duty_second) if duty is not None]
+    if ladder.arm == CAPACITY and len(duties) > 1 and max(duties) > apart * min(duties):
+        yield f"the two probes of the duty are more than {apart:g} times apart ({duties[0]:.4f} and {duties[1]:.4f})"
+
+
+def _not_shared_out(ladder: Ladder) -> Iterator[str]:
+    rungs = ladder.rungs if ladder.measured == EMBEDDED else ()
+    if names := [rung.name for rung in rungs if rung.host_cpu_s is not None and used_by_others_s(ladder, rung) is None]:
+        told = {rung.name: rung for rung in rungs}
+        gone = [part for part, name in PARTS.items() if any(getattr(told[one], name) is None for one in names)]
+        yield (
+            f"whether something else ran on the host was not judged at {listed(names)}: the CPU of "
+            f"{', '.join(gone) or 'its cores'} is not known"
+        )
 
 
 def notes_on_answer(
@@ -56,6 +92,18 @@ def notes_on_answer(
             yield "the host's use at rest was not recorded: whatever else ran there counts as the target's"
         convicted = next(suspect for suspect in answers.suspects if suspect.bound == bound)
         yield from _shares(ladder, convicted.c)
+    yield from _cost(answers)
+
+
+def _cost(answers: Answers) -> Iterator[str]:
+    cost = answers.worker_cpu
+    if cost and not cost["fits"]:
+        missed = (
+            "nothing"
+            if cost["worst_pct"] is None
+            else f"the CPU used at c={cost['worst_c']} by {cost['worst_pct']:.0f} %"
+        )
+        yield f"what a further turn costs is not told: one cost of a turn and one of being there miss {missed}"
 
 
 def _notes_on_limits(ladder: Ladder) -> Iterator[str]:
@@ -77,11 +125,12 @@ def _shares(ladder: Ladder, c: int | None) -> Iterator[str]:
     rung = next((ladder.settle(rung) for rung in ladder.rungs if rung.c == c), None)
     if rung is None or rung.host_cpu_util_pct is None:
         return
-    shares = {part: rung.made_util_pct(getattr(rung, name), ladder.cores) for part, name in PARTS.items()}
-    told = ", ".join(f"{part} {share:.1f}" for part, share in shares.items() if share is not None)
-    if told:
-        yield f"of the {rung.host_cpu_util_pct:.1f} % of the host at {rung.name} were, where they ran there: {told}"
-    known = {part: share for part, share in shares.items() if share is not None}
+    made = {part: rung.made_util_pct(getattr(rung, name), ladder.cores) for part, name in PARTS.items()}
+    known = {part: share for part, share in made.items() if share is not None}
+    if known:
+        told = ", ".join(f"{part} {share:.1f} %" for part, share in known.items())
+        of = "of which" if ladder.measured == EMBEDDED else "of which, as far as they ran on it,"
+        yield f"the host was busy for {rung.host_cpu_util_pct:.1f} % of its cores at {rung.name}, {of} {told}"
     most = max(known, key=lambda part: known[part], default="workers")
     if ladder.measured == EMBEDDED and most != "workers":  # of another target nobody knows what runs on its host
         yield (

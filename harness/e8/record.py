@@ -9,6 +9,7 @@ was recorded, and nothing is guessed.
 from __future__ import annotations
 
 import dataclasses
+import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +22,17 @@ SCHEMA = 1
 EMBEDDED = "embedded"
 STOP_REASON, STATUS = "stop reason", "status"
 """How a success was told: by status 200 and a stop reason that is no error, or by the status alone."""
+
+PARTS: Mapping[str, str] = {
+    "workers": "worker_cpu_s",
+    "supervisor": "supervisor_cpu_s",
+    "sandboxes": "sandbox_cpu_s",
+    "stub": "stub_cpu_s",
+    "relay": "relay_cpu_s",
+    "store": "store_cpu_s",
+    "generator": "generator_cpu_s",
+}
+"""Whose CPU time is measured on a target's host, where all of it runs there."""
 
 
 @dataclass(frozen=True)
@@ -176,6 +188,14 @@ class Rung:
         """CPU of the workers per success."""
         return 1000 * self.worker_cpu_s / self.ok if self.worker_cpu_s is not None and self.ok else None
 
+    @property
+    def sum_ms_least(self) -> float | None:
+        """What its successes took together at the very least: half of them took p50 or longer, a twentieth p95."""
+        if self.ok is None or self.p50_ms is None:
+            return None
+        slow = self.ok // 20 if self.p95_ms is not None else 0
+        return (self.ok // 2 - slow) * self.p50_ms + slow * (self.p95_ms or 0.0)
+
     def made_util_pct(self, cpu_s: float | None, units: float | None) -> float | None:
         """CPU seconds of this rung as a share of what ``units`` cores or sandboxes could have spent."""
         return utilisation_pct(cpu_s, self.wall_s, units)
@@ -265,6 +285,18 @@ class Ladder:
         """The highest rung that was planned or measured; 0 of none."""
         planned = [int(name[1:].partition(".")[0]) for name in self.planned or ()]
         return max([*planned, *(rung.c for rung in self.rungs)], default=0)
+
+    @property
+    def rest_pct(self) -> float | None:
+        """Use of the target's cores without load: as it was measured, but no more than with a single client.
+
+        What was busier before the ladder than at c=1 had gone by then, and is no part of what the rungs found.
+        """
+        if self.host_rest_pct is None:
+            return None
+        first = [self.settle(rung).host_cpu_util_pct for rung in self.rungs if rung.c == 1]
+        known = [used for used in first if used is not None]
+        return min(self.host_rest_pct, statistics.median(known)) if known else self.host_rest_pct
 
     @property
     def tier_cores(self) -> float | None:

@@ -10,8 +10,9 @@ that belong to one arm say so themselves, so that each is judged in both.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.e8 import rules, rung_rules
 from harness.e8.record import Ladder, Rung
@@ -35,6 +36,10 @@ class Found:
     missing: tuple[str, ...] = ()
 
 
+NAMED_RUNG = re.compile(r"\bc[1-9][0-9]*(?:\.r[0-9]+)?\b")
+PERCENTAGE = re.compile(r"[0-9.]+ ?%")
+MOST_NAMED = 4
+
 Check = Callable[[Ladder], Said]
 RungCheck = Callable[[Ladder, Rung], Said]
 
@@ -51,6 +56,7 @@ BEFORE: tuple[Check, ...] = (
     rules.duty_out_of_band,
     rules.not_one_exec,
     rules.success_untold,
+    rules.host_not_at_rest,
 )
 AFTER_FIRST: tuple[Check, ...] = (
     rules.no_success,
@@ -64,6 +70,7 @@ OF_A_RUNG: tuple[RungCheck, ...] = (
     rung_rules.workers_miscounted,
     rung_rules.worker_frozen,
     rung_rules.store_leak,
+    rung_rules.host_shared,
     rung_rules.generator_bound,
     rung_rules.execs_off,
     rung_rules.sandbox_unmeasured,
@@ -96,6 +103,30 @@ def after_rung(ladder: Ladder, rung: Rung) -> Found:
 def all_of(ladder: Ladder) -> Found:
     """Judge a finished ladder by every rule."""
     return _found(ladder, _all(ladder))
+
+
+def together(refusals: Iterable[Refusal]) -> tuple[Refusal, ...]:
+    """The refusals, those that say the same of several rungs as one that names them, percentages apart."""
+    alike: dict[tuple[str, str], list[Refusal]] = {}
+    for refusal in refusals:
+        bare = PERCENTAGE.sub("", NAMED_RUNG.sub("", refusal.sentence)) if refusal.c is not None else refusal.sentence
+        alike.setdefault((refusal.rule, bare), []).append(refusal)
+    return tuple(_as_one(group) for group in alike.values())
+
+
+def _as_one(group: list[Refusal]) -> Refusal:
+    """The first of them: in its own words where those are all the same, else with the other rungs behind them."""
+    first, names = group[0], [found.group() for each in group if (found := NAMED_RUNG.search(each.sentence))]
+    if len(names) < 2:
+        return first
+    if len({NAMED_RUNG.sub("", each.sentence) for each in group}) == 1:
+        return replace(first, sentence=NAMED_RUNG.sub(listed(names), first.sentence, count=1))
+    return replace(first, sentence=f"{first.sentence}; likewise at {listed(names[1:])}")
+
+
+def listed(names: list[str]) -> str:
+    """Names of rungs in a sentence: of many, the first two and the last."""
+    return ", ".join(names) if len(names) <= MOST_NAMED else f"{names[0]}, {names[1]}, … {names[-1]}"
 
 
 def rule_names() -> list[str]:

@@ -171,6 +171,17 @@ def success_untold(ladder: Ladder) -> Said:
     return None
 
 
+def host_not_at_rest(ladder: Ladder) -> Said:
+    """What the target's host does without load is little, else the ladder shares it with another load."""
+    rest, most = ladder.host_rest_pct, threshold("host_rest_pct")
+    if ladder.probed and rest is not None and rest > most:
+        return (
+            f"another load used {rest:.1f} % of the target's host before the ladder, where {most:g} % is the most of a "
+            "host at rest: end it and climb again"
+        )
+    return None
+
+
 # --- after the first rung
 
 

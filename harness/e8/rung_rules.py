@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.e8.arms import CAPACITY, threshold
-from harness.e8.record import Ladder, Rung, rung_name
+from harness.e8.record import EMBEDDED, PARTS, Ladder, Rung, rung_name
 from harness.e8.rules import Said, Unknown
 from harness.e8.turns import ALL_TURNS
 
@@ -55,9 +55,10 @@ def sandbox_unmeasured(ladder: Ladder, rung: Rung) -> Said:
     if ladder.arm != CAPACITY or ladder.settle(rung).sandbox_util_pct is not None:
         return None
     why = rung.why_unknown.get("sandbox_util_pct") or rung.why_unknown.get("sandbox_cpu_s")
-    return (
+    return Unknown(
+        "the sandboxes' CPU",
         f"sandbox utilisation is UNMEASURED at {rung.name}{f' ({why})' if why else ''}, and the capacity arm rests on "
-        "it; e8.sandbox_cpu_cmd= names a command that prints it"
+        "it; e8.sandbox_cpu_cmd= names a command that prints it",
     )
 
 
@@ -71,6 +72,32 @@ def sandbox_over_ceiling(ladder: Ladder, rung: Rung) -> Said:
             "capacity arm: add sandboxes"
         )
     return None
+
+
+def host_shared(ladder: Ladder, rung: Rung) -> Said:
+    """Embedded tier: the host's use is that of the tier's parts, and of nobody else's."""
+    others_s = used_by_others_s(ladder, rung)
+    share = rung.made_util_pct(others_s, ladder.cores)
+    if others_s is None or share is None or others_s <= threshold("host_shared_s"):
+        return None
+    if share > threshold("host_shared_pct"):
+        return (
+            f"{share:.1f} % of the host at {rung.name} was used by none of the tier's parts: something else ran there; "
+            "end it and climb again"
+        )
+    return None
+
+
+def used_by_others_s(ladder: Ladder, rung: Rung) -> float | None:
+    """CPU seconds of the host that neither the tier's parts had nor the host at rest.
+
+    None where one of them is not known, or where nobody knows what else belongs on the host: of another tier.
+    """
+    spent = [getattr(rung, name) for name in PARTS.values()]
+    if ladder.measured != EMBEDDED or None in (rung.host_cpu_s, rung.wall_s, ladder.cores, *spent):
+        return None
+    at_rest_s = (ladder.rest_pct or 0.0) / 100 * (rung.wall_s or 0.0) * (ladder.cores or 0)
+    return float((rung.host_cpu_s or 0.0) - sum(spent) - at_rest_s)
 
 
 def generator_bound(ladder: Ladder, rung: Rung) -> Said:

@@ -52,11 +52,7 @@ def _all(verdict: LadderVerdict) -> Iterator[Line]:
     if verdict.usl is not None:
         yield "USL", _usl(verdict.usl)
     if verdict.marginal_ms_per_turn is not None and verdict.knee.answer != INVALID:
-        yield (
-            "WORKER CPU",
-            f"{verdict.marginal_ms_per_turn:.1f} ms for each further turn, "
-            f"{verdict.background_ms_per_s or 0:.0f} ms in any second without one",
-        )
+        yield "WORKER CPU", _worker_cpu(verdict)
     for note in verdict.notes:
         yield "NOTE", note
     if verdict.claim:
@@ -88,7 +84,7 @@ def _bound(verdict: LadderVerdict) -> Iterator[Line]:
     yield "BOUND", f"{verdict.bound}{f': {_suspect(convicted)}' if convicted else ''}"
     near = [suspect for suspect in verdict.suspects if suspect.bound == verdict.runner_up and suspect.ratio]
     nearest = max(near, key=lambda suspect: suspect.ratio or 0, default=None)
-    yield "RUNNER-UP", f"{nearest.bound}: {_suspect(nearest)}" if nearest else "none that was measured"
+    yield "RUNNER-UP", f"{nearest.bound}: {_suspect(nearest)}" if nearest else "none came half as near"
 
 
 def _suspect(suspect: Suspect) -> str:
@@ -96,6 +92,15 @@ def _suspect(suspect: Suspect) -> str:
         f"{value:.4g}" if value is not None else "?" for value in (suspect.measured, suspect.threshold)
     )
     return f"{measured} against {threshold} at c={suspect.c} ({suspect.what})"
+
+
+def _worker_cpu(verdict: LadderVerdict) -> str:
+    low, high = verdict.marginal_range_ms or (None, None)
+    return (
+        f"{_number(verdict.marginal_ms_per_turn, ' ms')} for each further turn ({_number(low, '')} to "
+        f"{_number(high, '')} as each level is left out), {_number(verdict.background_ms_per_s, ' ms', 0)} in any "
+        "second without one"
+    )
 
 
 def _usl(fit: Usl) -> str:

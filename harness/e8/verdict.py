@@ -35,7 +35,12 @@ class Knee:
 
 @dataclass(frozen=True)
 class LadderVerdict:
-    """The whole of a grading. ``rungs`` are plain rows; ``background_ms_per_s`` is the workers' CPU without turns."""
+    """The whole of a grading.
+
+    ``rungs`` are plain rows. ``marginal_ms_per_turn`` is the workers' CPU for a further turn, ``marginal_range_ms`` the
+    least and the most it comes to as each level in turn is left out, ``background_ms_per_s`` their CPU without turns;
+    all None where no such cost gives what the levels used.
+    """
 
     run: str
     word: str
@@ -55,6 +60,7 @@ class LadderVerdict:
     degrade_x: float | None = None
     min_c: int | None = None
     marginal_ms_per_turn: float | None = None
+    marginal_range_ms: tuple[float, float] | None = None
     background_ms_per_s: float | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     rungs: tuple[Row, ...] = ()
@@ -95,6 +101,7 @@ class LadderVerdict:
             "min_c": self.min_c,
             "thresholds": {name: threshold.value for name, threshold in THRESHOLDS.items()},
             "marginal_ms_per_turn": self.marginal_ms_per_turn,
+            "marginal_range_ms": list(self.marginal_range_ms) if self.marginal_range_ms else None,
             "background_ms_per_s": self.background_ms_per_s,
             "facts": dict(self.facts),
             "rungs": [dict(rung) for rung in self.rungs],

@@ -73,7 +73,7 @@ LADDER_TABLES: tuple[Table, ...] = (
         p95_ms                  double    of successful turns, nearest rank
         achieved_c              double    sum of latencies / wall
         execs                   int64     commands run in sandboxes
-        worker_cpu_s            double    of all workers
+        worker_cpu_s            double    of all workers, by their processes at the rung's begin and end
         supervisor_cpu_s        double    of the supervisor
         sandbox_cpu_s           double    of all sandboxes
         stub_cpu_s              double    of the model stub
@@ -119,7 +119,7 @@ LADDER_TABLES: tuple[Table, ...] = (
         lag_p99_ms        double    event loop; the highest, of other recorders the last
         lag_p99_median_ms double    the middle one of those polled
         rss_bytes         int64
-        cpu_s             double
+        cpu_s             double    as the worker tells it once a second: with a second before and after the rung
         in_flight_max     int64     most turns that it held
         in_flight_end     int64     turns it still held when the rung was over
         healthy_end       bool      as the supervisor saw it at the end

@@ -5,7 +5,16 @@
 -- A ladder without a knee has no rows.
 WITH knee AS (SELECT run, floor_c FROM knees WHERE answer = 'knee'),
 at_knee AS (SELECT levels.* FROM levels JOIN knee ON levels.run = knee.run AND levels.c = knee.floor_c),
-first_rung AS (SELECT run, lag_p99_ms FROM levels WHERE c = 1),
+-- what was busier before the ladder than at c=1 had gone by then: it is no use at rest
+first_rung AS (
+    SELECT
+        run,
+        lag_p99_ms,
+        CASE WHEN host_rest_pct IS NOT NULL THEN least(host_rest_pct, host_cpu_util_pct) END AS rest_pct
+    FROM levels
+    JOIN ladders USING (run)
+    WHERE c = 1
+),
 -- what was seen at the knee or above it: a tier that is busier there than at the knee may be what stopped it
 highest AS (
     SELECT
@@ -101,15 +110,15 @@ rows_of_each AS (
         4,
         'host-cpu',
         CASE
-            WHEN host_rest_pct IS NULL THEN 'host CPU, % of the target''s cores, all that ran there'
+            WHEN rest_pct IS NULL THEN 'host CPU, % of the target''s cores, all that ran there'
             ELSE 'host CPU, % of the target''s cores above its use at rest'
         END,
-        host_pct - coalesce(host_rest_pct, 0),
+        host_pct - coalesce(rest_pct, 0),
         $host_cpu_bound_pct,
         host_c,
-        (host_pct - coalesce(host_rest_pct, 0)) / $host_cpu_bound_pct
+        (host_pct - coalesce(rest_pct, 0)) / $host_cpu_bound_pct
     FROM highest
-    JOIN ladders USING (run)
+    LEFT JOIN first_rung USING (run)
     UNION ALL
     SELECT
         run,

@@ -105,6 +105,10 @@ CONTRADICTIONS: dict[str, tuple[Files, str]] = {
         recorded(CLEAN, "c8", timed_out=0, failed_otherwise=2),
         "c8.turns.jsonl comes to timed_out 1, and its record says 0",
     ),
+    "fewer in flight than latencies come to": (
+        recorded(CLEAN, "c4", achieved_c=1.5),
+        "turns in flight by its throughput and latencies, and says achieved_c 1.5",
+    ),
     "both records say a shorter time": (
         recorded(CLEAN, "c4", wall_ms=700, throughput=57.143, achieved_c=6.043),
         "c4 had 6.043 turns in flight, and 4 clients",

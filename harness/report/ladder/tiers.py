@@ -31,7 +31,7 @@ class Tier:
 
 def tiers_of(ladder: Ladder) -> list[Tier]:
     """Every tier whose CPU can be measured, with its thresholds; of the parts without one only how busy they are."""
-    rest = ladder.host_rest_pct or 0.0
+    rest = ladder.rest_pct or 0.0
     at_rest = " above rest" if rest else ""
     host, worker, sandbox = (threshold(f"{name}_bound_pct") for name in ("host_cpu", "worker_cpu", "sandbox"))
     most, ceiling = threshold("generator_cpu_bound_pct"), threshold("sandbox_ceiling_pct")

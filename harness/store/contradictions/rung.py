@@ -12,6 +12,7 @@ CPU_STEP_S, SHARE_STEP, RATE_STEP, SUCCESS_STEP = 0.005, 0.05, 0.0005, 0.00005
 """Half a unit of the last digit in which recorders write CPU seconds, shares in %, turns per second, success rates."""
 TICKS_S = 2.5  # CPU time is told once a second: a rung's may hold what was spent shortly before and after it
 OVERSHOOT = 1.1  # published rungs tell up to 105 % of their cores
+LITTLE = 1.02  # times are told in whole ms by some recorders, and throughput to three decimals
 AHEAD_MS = 0.001  # times are told to the microsecond
 
 
@@ -50,8 +51,24 @@ def times(rung: Rung) -> Iterator[str]:
             yield f"has {low_name} {low:g} above {high_name} {high:g}"
     if rung.achieved_c is not None and rung.achieved_c > rung.c * (1 + AHEAD_MS):
         yield f"had {rung.achieved_c:g} turns in flight, and {rung.c} clients"
+    yield from in_flight(rung)
     if rung.p95_ms is not None and rung.wall_ms is not None and rung.p95_ms > rung.wall_ms + AHEAD_MS:
         yield f"took {rung.wall_ms:g} ms, and has p95_ms {rung.p95_ms:g}"
+
+
+def in_flight(rung: Rung) -> Iterator[str]:
+    """Little's law: throughput by latency is turns in flight, and a closed loop has no more of them than clients."""
+    took_ms, wall_s = rung.sum_ms_least, rung.wall_s
+    if took_ms is None or not wall_s:
+        return
+    least = took_ms / 1000 / wall_s
+    if least > LITTLE * rung.c:
+        yield f"had at least {least:.4g} turns in flight by its throughput and latencies, more than clients ({rung.c})"
+    elif rung.achieved_c is not None and least > LITTLE * rung.achieved_c:
+        yield (
+            f"had at least {least:.4g} turns in flight by its throughput and latencies, and says achieved_c "
+            f"{rung.achieved_c:g}"
+        )
 
 
 def figures(ladder: Ladder, rung: Rung) -> Iterator[str]:
