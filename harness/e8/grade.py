@@ -10,7 +10,7 @@ from typing import Any
 from harness.e8 import refusals, usl
 from harness.e8.arms import Claimed, claim, threshold
 from harness.e8.notes import notes_on_answer, notes_on_rungs
-from harness.e8.questions import NOTHING, Answers, Row, Suspect, ask, database, ladder_in, load_files
+from harness.e8.questions import NOTHING, Answers, Row, Suspect, ask, database, hold_against, ladder_in, load_files
 from harness.e8.record import Ladder, Rung
 from harness.e8.refusals import Refusal
 from harness.e8.rung_rules import generator_bound
@@ -25,9 +25,12 @@ from harness.runs import RunFolder
 from harness.sqlfiles import sql_files
 from harness.store.columns import LADDER
 from harness.store.kinds import tables_of
+from harness.store.ladder_evidence import LadderEvidence, read_ladder_evidence
 from harness.store.made import check_run, check_tables
 
 GENERATOR_RULE = generator_bound.__name__
+BESIDE = "the files that a harness leaves beside a ladder that it measured"
+"""What is missing where a record says that a harness measured it, and nothing there proves it."""
 
 
 def grade_run(folder: RunFolder) -> tuple[LadderVerdict, Path]:
@@ -40,21 +43,31 @@ def grade_run(folder: RunFolder) -> tuple[LadderVerdict, Path]:
         if index["refused"] is not None:
             raise EvidenceError(str(index["refused"]))
         check_run(folder, index["run"], folder.tables_index.name)
-        check_evidence(folder, index["sums_sha256"])
-        verdict = grade(check_tables(folder, index["tables"], tables_of(LADDER)))
+        sums = check_evidence(folder, index["sums_sha256"])
+        files = check_tables(folder, index["tables"], tables_of(LADDER))
+        verdict = grade(files, read_ladder_evidence(folder.evidence, run=folder.run, files=sums))
         check_run(folder, verdict.run, "tables")
     except EvidenceError as error:
         verdict = refused(folder.run, error.message)
     return verdict, store(folder.verdicts, verdict.to_json(), render(verdict), sha256_file(folder.tables_index))
 
 
-def grade(files: Mapping[str, Path]) -> LadderVerdict:
-    """The verdict of the ladder whose tables these are; no other file is read. Raises EvidenceError."""
+def grade(files: Mapping[str, Path], evidence: LadderEvidence | None = None) -> LadderVerdict:
+    """The verdict of the ladder whose tables these are; no other file is read.
+
+    ``evidence``: what they were made from, which they must hold, and by which a measured ladder is proven. Raises
+    EvidenceError.
+    """
     with database() as connection:
         load_files(connection, files)
         run, ladder = ladder_in(connection)
         (contradiction,) = connection.execute("SELECT contradiction FROM ladders").fetchone() or (None,)
-        return judge(run, ladder, ask(connection).get(run, NOTHING), contradiction)
+        missing: tuple[str, ...] = ()
+        if evidence is not None:
+            hold_against(connection, run, evidence.rows)
+            contradiction = evidence.contradiction
+            missing = (BESIDE,) if ladder.probed and not evidence.proven else ()
+        return judge(run, ladder, ask(connection).get(run, NOTHING), contradiction, missing)
 
 
 def refused(run: str, reason: str) -> LadderVerdict:
@@ -62,8 +75,13 @@ def refused(run: str, reason: str) -> LadderVerdict:
     return LadderVerdict(run=run, word=REFUSED, reason=reason, gate_sha256=digest())
 
 
-def judge(run: str, ladder: Ladder, answers: Answers, contradiction: str | None = None) -> LadderVerdict:
-    """The verdict from what the rules and the SQL say of a ladder; ``contradiction`` is what its record says twice."""
+def judge(
+    run: str, ladder: Ladder, answers: Answers, contradiction: str | None = None, missing: tuple[str, ...] = ()
+) -> LadderVerdict:
+    """The verdict from what the rules and the SQL say of a ladder.
+
+    ``contradiction`` is what its record says twice, ``missing`` are facts that are not there beside those of the rules.
+    """
     found = refusals.all_of(ladder)
     against = refusals.together(refusal for refusal in found.refusals if not _needless(refusal, answers.knee))
     cost = answers.worker_cpu if answers.worker_cpu.get("fits") else {}
@@ -75,7 +93,7 @@ def judge(run: str, ladder: Ladder, answers: Answers, contradiction: str | None 
         arm=ladder.arm,
         measured=ladder.measured,
         refusals=against,
-        missing=found.missing,
+        missing=(*found.missing, *missing),
         degrade_x=ladder.degrade_x or threshold("degrade_x"),
         min_c=ladder.min_c or int(threshold("min_c")),
         marginal_ms_per_turn=cost.get("marginal_ms_per_turn"),
@@ -108,6 +126,7 @@ def _judged(about: LadderVerdict, ladder: Ladder, answers: Answers, row: Row) ->
     missing = about.missing
     if not saturated and floor < least:
         missing += (f"a rung of c={least}, the least knee: the ladder ends at {ladder.top}",)
+    missing += tuple(_too_few(answers, floor))
     under = f"the knee is at {floor}, under the least of {least}" if saturated and floor < least else None
     gaps = f"not recorded: {'; '.join(missing)}" if missing else None
     level = next(level for level in answers.levels if level["c"] == floor)
@@ -140,6 +159,14 @@ def _judged(about: LadderVerdict, ladder: Ladder, answers: Answers, row: Row) ->
         claim=claim(ladder.arm, claimed) if ladder.arm and not missing else None,
         usl=usl.fit([(c, tps) for c, tps in stands if c in whole and tps is not None]),
     )
+
+
+def _too_few(answers: Answers, floor: int) -> Iterator[str]:
+    """The turns that the answer would have to rest on, where its bound or its floor rests on fewer."""
+    least = threshold("claim_turns")
+    for level in answers.levels:
+        if level["c"] in (1, floor) and level["ok"] is not None and level["ok"] < least:
+            yield f"{least:g} turns that succeeded at c={level['c']} ({level['ok']:g} did)"
 
 
 def _bound(suspects: Iterable[Suspect]) -> tuple[str, str | None]:
@@ -230,7 +257,10 @@ def _per_1000(rung: Rung, grown: int | None) -> float | None:
 
 def files() -> list[Path]:
     """Every file whose change must grade a ladder again: the SQL, the rules and numbers, the schemas."""
-    from harness.store import columns, database, kinds, ladder_schemas
+    from harness.store import columns, database, kinds, ladder_evidence, ladder_files, ladder_schemas
+    from harness.store.contradictions import beside_rungs
+    from harness.store.contradictions import ladder as of_ladder
+    from harness.store.contradictions import rung as of_rung
     from harness.store.formats import e8
 
     here = Path(__file__).parent
@@ -250,7 +280,19 @@ def files() -> list[Path]:
         "usl",
         "verdict",
     )
-    modules = [Path(str(module.__file__)) for module in (columns, database, kinds, ladder_schemas, e8)]
+    read = (
+        columns,
+        database,
+        kinds,
+        ladder_evidence,
+        ladder_files,
+        ladder_schemas,
+        of_ladder,
+        beside_rungs,
+        of_rung,
+        e8,
+    )
+    modules = [Path(str(module.__file__)) for module in read]
     return [*sql_files("e8"), *(here / f"{name}.py" for name in own), *modules]
 
 

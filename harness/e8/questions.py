@@ -6,6 +6,7 @@ Each file makes one table out of those before it, set-based by run; its numbers 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -113,6 +114,19 @@ def load_ladders(connection: DuckDBPyConnection, ladders: Mapping[str, Ladder]) 
             values = [[row.get(column.name) for row in made[name]] for column in table.columns]
             connection.execute(f"INSERT INTO {name} SELECT {lists}", values)
     tell_client_bound(connection, ladders)
+
+
+def hold_against(connection: DuckDBPyConnection, run: str, made: Mapping[str, Sequence[Row]]) -> None:
+    """Raise EvidenceError unless the tables of the record hold these rows and no other.
+
+    Where the evidence contradicts itself is found anew at each grading, so what the table says of it decides nothing.
+    """
+    for name in RECORD_TABLES:
+        names = [column for column in TABLES[name].names if column != "contradiction"]
+        columns = ", ".join(f'"{column}"' for column in names)
+        held = connection.execute(f"SELECT {columns} FROM {name}").fetchall()  # noqa: S608 - our own names
+        if Counter(held) != Counter(tuple((row | {"run": run}).get(column) for column in names) for row in made[name]):
+            raise EvidenceError(f"{name}.parquet does not hold what the evidence comes to; make the tables again")
 
 
 def ladder_in(connection: DuckDBPyConnection) -> tuple[str, Ladder]:

@@ -25,6 +25,15 @@ PLAIN_DECIMAL = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?")
 NOT_A_NUMBER = "NaN in the record"
 SMALL_COUNT = re.compile(r"[0-9]{1,6}")
 SIGNED = frozenset({"store_connections_delta", "descriptors_delta"})
+LEAST, MOST = 1e-9, 1e15  # no clock, counter or gauge tells less or more of anything that is here, 0 apart
+BOUNDS: Mapping[str, tuple[float, float]] = {
+    "success_rate": (0, 1),
+    "duty": (0, 1),
+    "duty_second": (0, 1),
+    "host_rest_pct": (0, 110),  # ticks of CPU time are told late by a little
+    "degrade_x": (1, MOST),
+}
+"""Fields that hold a share, or are bounded by what they mean."""
 BESIDE = frozenset({"schema", "run", "kind", "source", "rungs"})
 SOURCE = ("title", "where", "said")
 LADDER_FIELDS = frozenset(f.name for f in dataclasses.fields(Ladder)) - {
@@ -164,7 +173,19 @@ def _number(value: Any, key: str, problem: Problem, *, signed: bool = False) -> 
     if known is None or (known < 0 and not signed):
         least = "" if signed else " from 0"
         raise problem(f'{key} is {_said(value)}, and must be a number{least}, or "NaN"')
+    if not _is_measurable(known):
+        raise problem(f"{key} is {_said(value)}, {OUTSIDE}")
+    low, high = BOUNDS.get(key, (-MOST, MOST))
+    if not low <= known <= high:
+        raise problem(f"{key} is {_said(value)}, and must be from {low:g}{'' if high == MOST else f' to {high:g}'}")
     return known
+
+
+OUTSIDE = f"which no measurement can be: it is 0, or from {LEAST:g} to {MOST:g}"
+
+
+def _is_measurable(number: float) -> bool:
+    return number == 0 or LEAST <= abs(number) <= MOST
 
 
 def _counts(value: Any, key: str, problem: Problem) -> dict[str, int]:
@@ -179,6 +200,8 @@ def _count(value: Any, key: str, problem: Problem) -> int:
     known = whole(value)
     if known is None:
         raise problem(f"{key} holds {_said(value)}, which is no count")
+    if not _is_measurable(known):
+        raise problem(f"{key} holds {_said(value)}, {OUTSIDE}")
     return known
 
 
@@ -265,6 +288,9 @@ def _profile(body: Any) -> Profile:
         number = finite(body[key])
         if number is None:
             raise _problem(f"profile has {key} {_said(body[key])}, which is no number")
+        most = 1 if name == "tool_call_rate" else MOST
+        if not 0 <= number <= most or not _is_measurable(number):
+            raise _problem(f"profile has {key} {_said(body[key])}, and must have it from 0 to {most:g}")
         found[name] = number
     return Profile(**found)
 

@@ -164,12 +164,17 @@ def _of(folder: RunFolder, graded: Verdict | EvidenceError) -> Verdict:
     return graded
 
 
-def check_evidence(folder: RunFolder, sums_sha256: Any) -> None:
-    """Raise EvidenceError when the evidence is gone, was changed, or is not what the tables were made from."""
+def check_evidence(folder: RunFolder, sums_sha256: Any) -> dict[str, str]:
+    """Path → SHA-256 of every file of the evidence.
+
+    Raises EvidenceError when the evidence is gone, was changed, or is not what the tables were made from.
+    """
     if not folder.saved.is_file():
         raise EvidenceError(f"{folder.saved} is not there, so nothing says that the evidence is whole; put it back")
-    if not verify_sums(folder.evidence) or sha256_file(folder.sums) != sums_sha256:
+    sums = verify_sums(folder.evidence)
+    if not sums or sha256_file(folder.sums) != sums_sha256:
         raise EvidenceError(
             f"the tables were not made from what stands in evidence now; {made_again(folder)}",
             run=folder.run,
         )
+    return sums

@@ -11,10 +11,9 @@ from typing import Any
 from harness.files import fsync_folder, sha256_file
 from harness.store import contradictions, ladder_files, readers, side_rows
 from harness.store.columns import LADDER
-from harness.store.contradictions.ladder import of_ladder
 from harness.store.driver_log import DriverLog, read_driver_log
-from harness.store.formats import e8
 from harness.store.kinds import kind_of
+from harness.store.ladder_evidence import read_ladder_evidence
 from harness.store.own_run import OwnRun, read_own
 from harness.store.parquet import Row, write_table
 from harness.store.report_rows import choose_source, report_rows
@@ -50,9 +49,8 @@ def build_tables(
 
 def ladder_rows(evidence: Path, *, run: str, files: Mapping[str, str]) -> Mapping[str, Iterable[Row]]:
     """The rows of a ladder's tables; turns and polls are read when their rows are. Raises EvidenceError."""
-    ladder, beside = e8.read_evidence(evidence, run=run, files=files), ladder_files.read_ladder_files(evidence, files)
     return {
-        **e8.rows(ladder, of_ladder(ladder, beside)),
+        **read_ladder_evidence(evidence, run=run, files=files).rows,
         "turns": ladder_files.turn_rows(evidence, files),
         "polls": ladder_files.poll_rows(evidence, files),
     }

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from harness.e8.reading import parse_rung
-from harness.e8.readings import parse_reading, total_in_flight
+from harness.e8.readings import Polled, Reading, parse_reading, total_in_flight
 from harness.e8.record import Rung
 from harness.e8.turns import CUT_BY_RUNG, Turn, turns_in
 from harness.errors import EvidenceError, ReportFormatError
@@ -20,8 +21,12 @@ from harness.store.columns import LADDER
 from harness.store.parquet import Row
 
 RUNGS_FILE, TARGET_FILE, WORKLOAD_FILE = "rungs.json", "target.json", "workload.json"
+PINS_FILE, TIER_FILE, FAULTS_FILE = "pins.json", "tier.json", "faults.jsonl"
 TURNS, POLLS = "turns.jsonl", "metrics.jsonl"
 ROUNDED_MS = 0.002  # a turn's start and its length are both told to the microsecond
+
+CUT_FILE = re.compile(r"(?P<rung>.+)\.cut(?P<number>[1-9][0-9]{0,5})\..+")
+"""What a try of a rung left that was cut off."""
 
 Json = Mapping[str, Any]
 
@@ -66,8 +71,12 @@ class TurnSums:
 class LadderFiles:
     """The files of a ladder that a harness measured; None is one that is not there.
 
-    ``records`` are the rungs' own records by name, ``turns`` what their turns come to.
+    ``names`` is all that stands there. ``records`` are the rungs' own records by name, ``turns`` what their turns come
+    to, ``polled`` what was polled while they ran; ``cut`` the numbers of their tries that were cut off. ``faults`` is
+    what was injected, as it was asked for.
     """
+
+    names: frozenset[str]
 
     about: Json
     plan: Json | None
@@ -75,6 +84,9 @@ class LadderFiles:
     workload: Json | None
     records: Mapping[str, Rung]
     turns: Mapping[str, TurnSums]
+    polled: Mapping[str, Polled]
+    cut: Mapping[str, set[int]]
+    faults: frozenset[str]
 
     @property
     def settings(self) -> Json:
@@ -93,13 +105,32 @@ def read_ladder_files(evidence: Path, files: Mapping[str, str]) -> LadderFiles |
     if not names and (about is None or about.get("kind") != LADDER):
         return None
     return LadderFiles(
+        names=frozenset(files),
         about=about or {},
         plan=_object(evidence, RUNGS_FILE, files),
         target=_object(evidence, TARGET_FILE, files),
         workload=_object(evidence, WORKLOAD_FILE, files),
         records={name: _record(evidence / path) for name, path in names.items()},
         turns={name: _sums(evidence / path) for path in files if (name := _rung_of(path, TURNS))},
+        polled={name: _polled(evidence / path) for path in files if (name := _rung_of(path, POLLS))},
+        cut=_cut_tries(files),
+        faults=frozenset(_faults(evidence / FAULTS_FILE) if FAULTS_FILE in files else ()),
     )
+
+
+def _cut_tries(files: Iterable[str]) -> dict[str, set[int]]:
+    tries: dict[str, set[int]] = {}
+    for found in filter(None, map(CUT_FILE.fullmatch, files)):
+        if RUNG_NAME.fullmatch(found["rung"]):
+            tries.setdefault(found["rung"], set()).add(int(found["number"]))
+    return tries
+
+
+def _faults(path: Path) -> Iterator[str]:
+    for number, entry in enumerate(readers.json_lines(path), start=1):
+        if not isinstance(entry, dict) or not isinstance(fault := entry.get("fault"), str):
+            raise EvidenceError(f"{path.name}: line {number} is no fault")
+        yield fault
 
 
 def _rung_of(path: str, ending: str) -> str | None:
@@ -130,6 +161,21 @@ def _sums(path: Path) -> TurnSums:
     for turn in _turns(path):
         sums.add(turn)
     return sums
+
+
+def _polled(path: Path) -> Polled:
+    polled = Polled()
+    for poll in _polls(path):
+        reading = parse_reading(poll.get("metrics"))
+        polled.add(reading if poll.get("problem") is None else Reading(problem="not answered"), tail=poll["tail"])
+    return polled
+
+
+def _polls(path: Path) -> Iterator[Json]:
+    for number, poll in enumerate(readers.json_lines(path), start=1):
+        if not isinstance(poll, dict) or not isinstance(poll.get("tail"), bool):
+            raise EvidenceError(f"{path.name}: line {number} is no poll")
+        yield poll
 
 
 def _turns(path: Path) -> Iterator[Turn]:
@@ -166,10 +212,8 @@ def turn_rows(evidence: Path, files: Mapping[str, str]) -> Iterator[Row]:
 def poll_rows(evidence: Path, files: Mapping[str, str]) -> Iterator[Row]:
     """Rows of ``polls``, read as they are asked for. Raises EvidenceError."""
     for place, path in _of_rungs(files, POLLS):
-        for number, poll in enumerate(readers.json_lines(evidence / path), start=1):
-            if not isinstance(poll, dict) or not isinstance(tail := poll.get("tail"), bool):
-                raise EvidenceError(f"{path}: line {number} is no poll")
-            yield place | {"poll_no": number, "tail": tail} | _poll(poll)
+        for number, poll in enumerate(_polls(evidence / path), start=1):
+            yield place | {"poll_no": number, "tail": poll["tail"]} | _poll(poll)
 
 
 def _of_rungs(files: Mapping[str, str], ending: str) -> Iterator[tuple[dict[str, int], str]]:

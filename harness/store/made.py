@@ -108,7 +108,7 @@ def check_run(folder: RunFolder, run: Any, source: str) -> None:
 
 
 def check_tables(folder: RunFolder, tables: Any, names: Iterable[str]) -> dict[str, Path]:
-    """Of the tables ``names`` the file of each; one without rows is left out.
+    """Of the tables ``names`` the file of each. How many rows it holds, the file alone says.
 
     ``tables`` is what the index says of them. Raises EvidenceError when one is not the one that was made.
     """
@@ -121,8 +121,7 @@ def check_tables(folder: RunFolder, tables: Any, names: Iterable[str]) -> dict[s
             raise EvidenceError(
                 f"{path.name} is not what was made from the evidence; {made_again(folder)}", run=folder.run
             )
-        if made.get("rows") != 0:
-            files[name] = path
+        files[name] = path
     return files
 
 

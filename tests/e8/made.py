@@ -85,7 +85,14 @@ def rung_of(c: int, turns: list[Turn], *, repeat: int = 1, ended: str = ALL_TURN
     """The record that the recorder composes of these turns."""
     plan = RungPlan(c, CAPACITY, NO_BASIS, TURNS, 5.0, 60.0, repeat=repeat)
     wall_ms = round(max(turn.start_ms + turn.ms for turn in turns) + 0.004, 3)
-    done = {"ended": ended, "wall_ms": wall_ms, "cpu_s": 0.01 * c, "wait_s": 0.001, "lag_p99_ms": 0.4}
+    done = {
+        "ended": ended,
+        "wall_ms": wall_ms,
+        "cpu_s": 0.01 * c,
+        "wait_s": 0.001,
+        "lag_p99_ms": 0.4,
+        "lag_max_ms": 1.9,
+    }
     before, after = (snapshot(c, after=is_after, wall_s=wall_ms / 1000) for is_after in (False, True))
     polled = Polled(readings=[before.reading, after.reading], tail=[after.reading])
     return dataclasses.replace(compose(plan, turns, done, before, after, polled), load1=0.2)
@@ -120,10 +127,12 @@ def files_of(ladder: Ladder, turns: Mapping[str, list[Turn]], *, run: str = RUN)
     about = {"schema": 1, "run": run, "kind": "e8", "arm": CAPACITY, "measured": EMBEDDED, "settings": settings}
     files: dict[str, Any] = {
         "run.json": about,
-        "rungs.json": {"schema": 1, "ladder": "1 2 4 8 16", "planned": document["planned"], "complete": True},
+        "rungs.json": {"schema": 1, "ladder": _asked(ladder), "planned": document["planned"], "complete": True},
         "target.json": {key: document[key] for key in TARGET_FACTS} | {"placement": "on-box", "generator_cores": 2},
         "workload.json": workload.to_json() | {key: document[key] for key in WORKLOAD_FACTS},
         "ladder.json": {"run": run, **document},
+        "pins.json": {"schema": 1, "pins": {"git": "2.39"}},
+        "tier.json": {"measured": EMBEDDED},
         **{f"{rung.name}.json": rung.to_json() for rung in ladder.rungs},
     }
     made = {name: json.dumps(content, indent=1).encode() + b"\n" for name, content in files.items()}
@@ -131,6 +140,12 @@ def files_of(ladder: Ladder, turns: Mapping[str, list[Turn]], *, run: str = RUN)
         made[f"{name}.turns.jsonl"] = "".join(f"{turn.to_line()}\n" for turn in of_rung).encode()
         made[f"{name}.metrics.jsonl"] = "".join(_polls(int(name[1:].partition(".")[0]))).encode()
     return made
+
+
+def _asked(ladder: Ladder) -> str:
+    """The ladder as it was given; where a rung has repeats, it was found."""
+    names = [rung.name for rung in ladder.rungs]
+    return "auto" if any("." in name for name in names) else " ".join(name[1:] for name in names)
 
 
 def _polls(c: int) -> Iterator[str]:

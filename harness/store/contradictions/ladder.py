@@ -14,6 +14,7 @@ from harness.e8.record import RUNG_KEYS, SCHEMA, TARGET_FACTS, WORKLOAD_FACTS, L
 from harness.e8.turns import ALL_TURNS, FAILURES
 from harness.errors import ReportFormatError
 from harness.store.columns import LADDER
+from harness.store.contradictions.beside_rungs import asked_for, faults, left, polls
 from harness.store.contradictions.rung import of_rung
 from harness.store.kinds import LADDER_FILE
 from harness.store.ladder_files import (
@@ -38,6 +39,8 @@ def of_ladder(ladder: Ladder, files: LadderFiles | None) -> str | None:
     beside = () if files is None else chain(
         run(ladder, files.about, files.settings), plan(ladder, files.plan), target(ladder, files.target),
         workload(ladder, files.workload), records(ladder, files), turns(ladder, files),
+        asked_for(ladder, files.plan, files.settings), faults(ladder, files.faults, files.settings),
+        left(ladder, files), polls(ladder, files),
     )  # fmt: skip
     return next(map(one_line, chain(within, beside)), None)
 

@@ -6,19 +6,24 @@ from collections.abc import Iterator
 from itertools import chain
 
 from harness.e8.record import EMBEDDED, Ladder, Rung
-from harness.e8.turns import ALL_TURNS, FAILURES
+from harness.e8.turns import ALL_TURNS, FAILURES, TIME_IS_UP
 
 CPU_STEP_S, SHARE_STEP, RATE_STEP, SUCCESS_STEP = 0.005, 0.05, 0.0005, 0.00005
 """Half a unit of the last digit in which recorders write CPU seconds, shares in %, turns per second, success rates."""
 TICKS_S = 2.5  # CPU time is told once a second: a rung's may hold what was spent shortly before and after it
 OVERSHOOT = 1.1  # published rungs tell up to 105 % of their cores
 LITTLE = 1.02  # times are told in whole ms by some recorders, and throughput to three decimals
+CALL_TOKENS = 2  # deltas of an answer that calls a tool
+SLEPT = 0.98  # a sleep is told by another clock than the turn that holds it
 AHEAD_MS = 0.001  # times are told to the microsecond
 
 
 def of_rung(ladder: Ladder, rung: Rung) -> str | None:
     """The first contradiction of a rung's record with itself, None where all of it agrees."""
-    found = chain(counts(rung), times(rung), figures(ladder, rung), cpu(ladder, rung), execs(ladder, rung))
+    found = chain(
+        counts(rung), times(rung), programmed(ladder, rung), figures(ladder, rung), cpu(ladder, rung),
+        execs(ladder, rung),
+    )  # fmt: skip
     return next((f"{rung.name} {what}" for what in found), None)
 
 
@@ -33,6 +38,8 @@ def counts(rung: Rung) -> Iterator[str]:
     if rung.attempts and _differ(rung.success_rate, rung.ok / rung.attempts, SUCCESS_STEP):
         yield f"says success_rate {rung.success_rate:g}, and {rung.ok} of {rung.attempts} attempts succeeded"
     planned = rung.planned_turns
+    if planned is not None and rung.ended == TIME_IS_UP:
+        yield f"ended because its time was up, and its clients were to send {planned} turns, however long that takes"
     if planned is not None and rung.attempts > planned:
         yield f"counts {rung.attempts} attempts, and its clients were to send {planned} turns"
     if planned is not None and rung.ended == ALL_TURNS and rung.attempts != planned:
@@ -71,6 +78,27 @@ def in_flight(rung: Rung) -> Iterator[str]:
         )
 
 
+def programmed(ladder: Ladder, rung: Rung) -> Iterator[str]:
+    """No turn is shorter than the stub sleeps in it: two requests where a tool was called, else one.
+
+    A stub that was changed under way is another rule's.
+    """
+    profile, told = ladder.profile, {(of or {}).get("profile") for of in (rung.system, rung.system_end)}
+    told |= {(ladder.rungs[0].system or {}).get("profile")} if ladder.rungs else set()
+    if profile is None or rung.p50_ms is None or len(told) > 1:
+        return
+    text_ms = profile.ttft_ms + profile.output_tokens * profile.token_delay_ms
+    call_ms = profile.ttft_ms + CALL_TOKENS * profile.token_delay_ms if _called_a_tool(rung) else 0.0
+    if rung.p50_ms < SLEPT * (text_ms + call_ms):
+        yield f"has p50_ms {rung.p50_ms:g}, and the stub's profile alone makes a turn last {text_ms + call_ms:g} ms"
+
+
+def _called_a_tool(rung: Rung) -> bool:
+    """Whether more than half of its turns surely ran an exec, so that the median turn did."""
+    counted = rung.execs_per_turn or {}
+    return sum(turns for execs, turns in counted.items() if int(execs) >= 1) * 2 > (rung.attempts or 0) > 0
+
+
 def figures(ladder: Ladder, rung: Rung) -> Iterator[str]:
     """What follows from other figures is what they come to, rounding apart."""
     made = ladder.settle(rung)
@@ -106,6 +134,10 @@ def cpu(ladder: Ladder, rung: Rung) -> Iterator[str]:
             most_s = OVERSHOOT * (rung.wall_s + TICKS_S) * units
             if spent_s > most_s:
                 yield f"says {name} {spent_s:g}, and {units:g} cores had {rung.wall_s * units:.4g} s in it"
+    for number, worker in enumerate(rung.workers if ladder.cores else (), start=1):
+        had_s = rung.wall_s * (ladder.cores or 0)
+        if (worker.cpu_s or 0) > OVERSHOOT * (had_s + TICKS_S * (ladder.cores or 0)):
+            yield f"says cpu_s {worker.cpu_s:g} of worker {number}, and {ladder.cores} cores had {had_s:.4g} s in it"
 
 
 def execs(ladder: Ladder, rung: Rung) -> Iterator[str]:
