@@ -10,9 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from harness.e8.arms import REALISM
+from harness.e8.arms import REALISM, threshold
 from harness.e8.record import Ladder, Rung
 from harness.errors import EvidenceError
+
+AGREE_PCT = 2 * threshold("noise_pct")
+"""Measured and predicted agree within this share of the predicted: both rest on rungs that have their noise."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,13 @@ class Row:
     duty_that_fits: float | None
     worst_rss_bytes: int | None
 
+    @property
+    def off_pct(self) -> float | None:
+        """By what share of the predicted the measured lies above it; None where one of both is not known."""
+        if self.measured_pct is None or not self.predicted_pct:
+            return None
+        return round(100 * (self.measured_pct / self.predicted_pct - 1), 1)
+
 
 @dataclass(frozen=True)
 class FreeCheck:
@@ -48,7 +58,14 @@ class FreeCheck:
     def to_json(self) -> dict[str, Any]:
         """All of it."""
         known = {"schema": 1, "arm": REALISM, "measured": self.measured, "pool": self.pool, "cores": self.cores}
-        return known | {"duty": self.duty, "source_said": self.source_said, "rungs": [vars(row) for row in self.rows]}
+        known |= {"duty": self.duty, "source_said": self.source_said}
+        off_pct = None if self.top is None else self.top.off_pct
+        return known | {"off_pct": off_pct, "agree_pct": AGREE_PCT, "rungs": [vars(row) for row in self.rows]}
+
+    @property
+    def top(self) -> Row | None:
+        """The highest rung with both figures, where the sandboxes were busiest; None where no rung has both."""
+        return max((row for row in self.rows if row.off_pct is not None), key=lambda row: row.c, default=None)
 
     def lines(self) -> list[str]:
         """For people."""
@@ -58,7 +75,26 @@ class FreeCheck:
             f"{_said(self.cores, 'g')} cores",
             *map(self._line, self.rows),
             *([f"its source says: {self.source_said}"] if self.source_said else []),
+            self._conclusion(),
         ]
+
+    def _conclusion(self) -> str:
+        """How far measured and predicted are apart, and whether that counts as agreement."""
+        top = self.top
+        if top is None or top.off_pct is None:
+            return "nothing was predicted, as no duty is recorded: nothing agrees or disagrees"
+        apart = (
+            f"at {top.name}, {_said(top.measured_pct, '.1f')} % was measured and {_said(top.predicted_pct, '.1f')} % "
+            f"predicted, {abs(top.off_pct):.1f} % apart:"
+        )
+        if abs(top.off_pct) <= AGREE_PCT:
+            return f"{apart} they agree, as within {AGREE_PCT:g} % they do"
+        why = (
+            "a turn costs more than its duty says, or something else ran in the sandboxes"
+            if top.off_pct > 0
+            else "a turn costs less than its duty says, or fewer turns were in flight than clients"
+        )
+        return f"{apart} they do not agree, as only within {AGREE_PCT:g} % they do; {why}"
 
     def _line(self, row: Row) -> str:
         return (

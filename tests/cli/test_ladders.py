@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,6 +37,17 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "runs"
 
 
+@pytest.fixture
+def quotable(runs: Path) -> str:
+    """A ladder as somebody else's record: one that a harness measured needs all that it leaves beside it for a PASS."""
+    folder = RunFolder(runs / "quotable")
+    folder.evidence.mkdir(parents=True)
+    document = json.loads((CASES / "capacity-worker-cpu" / "ladder.json").read_text())
+    (folder.evidence / "ladder.json").write_text(json.dumps(document | {"measured": None}))
+    seal(folder)
+    return folder.run
+
+
 def seal(folder: RunFolder) -> None:
     names = sorted(path.name for path in folder.evidence.iterdir())
     folder.sums.write_text("".join(f"{sha256_file(folder.evidence / name)}  {name}\n" for name in names))
@@ -52,14 +64,14 @@ def say(capsys: pytest.CaptureFixture[str], *words: object) -> Said:
 @pytest.mark.parametrize(
     ("run", "code", "word"),
     [
-        ("capacity-worker-cpu", 0, "PASS"),
+        ("quotable", 0, "PASS"),
         ("capacity-over-the-ceiling", 2, "REFUSED"),
         ("realism-duty-not-measured", 2, "UNPROVEN"),
         ("torn", 2, "REFUSED"),
     ],
 )
 def test_files_for_ci_are_written_whatever_the_verdict(
-    run: str, code: int, word: str, runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: str, code: int, word: str, quotable: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     junit, markdown = tmp_path / "gate.xml", tmp_path / "gate.md"
     plain = say(capsys, "gate", run)
@@ -72,22 +84,22 @@ def test_files_for_ci_are_written_whatever_the_verdict(
 
 
 def test_a_step_summary_is_appended_to(
-    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    quotable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     summary = tmp_path / "summary.md"
     summary.write_text("of another step\n")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
-    assert say(capsys, "gate", "capacity-worker-cpu", "--markdown", summary)[0] == 0
-    assert summary.read_text().startswith("of another step\n\n## PASS `capacity-worker-cpu`\n")
+    assert say(capsys, "gate", quotable, "--markdown", summary)[0] == 0
+    assert summary.read_text().startswith("of another step\n\n## PASS `quotable`\n")
 
 
 def test_a_file_that_cannot_be_written_ends_with_4_and_the_verdict_stands(
-    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    runs: Path, quotable: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
-    code, output, error = say(capsys, "gate", "capacity-worker-cpu", "--junit", tmp_path / "pipe")
+    code, output, error = say(capsys, "gate", quotable, "--junit", tmp_path / "pipe")
     assert code == 4 and "VERDICT PASS" in output and "the verdict PASS stands" in error
-    assert say(capsys, "gate", "capacity-worker-cpu", "--junit", runs / "gate.xml")[0] == 3
+    assert say(capsys, "gate", quotable, "--junit", runs / "gate.xml")[0] == 3
 
 
 def test_explain_says_what_a_rule_found_in_a_ladder(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,3 +152,50 @@ def test_a_comparison_says_what_is_broken_in_either(runs: Path, capsys: pytest.C
     assert unlike("capacity-worker-cpu") == {None}
     assert unlike("capacity-over-the-ceiling") == {"a verdict of REFUSED"}
     assert unlike("drill") == {"a drill"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "unlike"),
+    [
+        ({"turns_per_client": 60}, "turns per client not recorded and 60"),
+        ({"host_rest_pct": 55.6}, "host at rest 2.0 % and 55.6 %"),
+        ({"host_rest_pct": 7.0}, None),
+        ({"host_rest_pct": None}, "host at rest 2.0 % and not recorded"),
+        ({"degrade_x": 3}, "p95 bound the usual one and 3.0"),
+        ({"min_c": 1}, "least knee the usual one and 1"),
+        ({"pins": "another"}, "pins"),
+        ({"workers": 1}, "workers"),
+        ({"settings": {"e8.schedule": "global"}}, "e8.schedule"),
+        ({"settings": {"e8.schedule": "conversation", "e8.watch_s": 1.0}}, None),
+    ],
+)
+def test_what_makes_two_ladders_unlike_is_named(
+    facts: dict[str, Any], unlike: str | None, runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same ladder twice, with one fact of another."""
+    one, other = RunFolder(runs / "capacity-worker-cpu"), RunFolder(runs / "other")
+    other.evidence.mkdir(parents=True)
+    document = json.loads((one.evidence / "ladder.json").read_text())
+    told = {one: {"e8.schedule": "conversation"}, other: facts.get("settings", {})}
+    for folder, settings in told.items():
+        write_json(folder.run_json, {"run": folder.run, "kind": "e8", "settings": settings})
+    for rung in document["rungs"]:
+        for when in ("system", "system_end"):
+            rung[when]["pins"] = facts.get("pins", rung[when]["pins"])
+    known = {name: value for name, value in facts.items() if name not in ("settings", "pins")}
+    (other.evidence / "ladder.json").write_text(json.dumps(document | known))
+    seal(other)
+    assert all("VERDICT" in say(capsys, "gate", folder.run)[1] for folder in told)
+    words = ["sql", "compare-ladders", "--param", f"run={one.run}", "--param", f"base={other.run}", "--json"]
+    (found,) = {row["unlike"] for row in json.loads(say(capsys, *words)[1])}
+    found = [] if found is None else found.split("; ")
+    assert [what for what in found if what != "a verdict of REFUSED"] == ([unlike] if unlike else [])
+
+
+def test_a_run_that_is_not_there_sends_to_the_list_that_has_ladders(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["sql", "compare-ladders", "--param", "run=capacity-worker-cpu", "--param", "base=nowhere"]
+    code, _, error = say(capsys, *words)
+    assert code == 3 and "`harness runs` lists what is there" in error
+    assert "capacity-worker-cpu" in say(capsys, "runs")[1]

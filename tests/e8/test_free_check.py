@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from harness.e8.free_check import free_check
+from harness.e8.free_check import FreeCheck, free_check
 from harness.e8.reading import parse_ladder
 from harness.e8.record import Ladder, Rung, RungWorker
 from harness.errors import EvidenceError
@@ -22,9 +22,42 @@ def test_the_published_realism_ladder_used_what_its_duty_predicted() -> None:
     assert (top.name, top.cpu_s, top.wall_s, top.cores_used) == ("c32", 130.77, 57.654, 2.268)
     assert (top.measured_pct, top.predicted_pct) == (75.6, 78.4)
     assert top.worst_rss_bytes == 231559168
-    line = found.lines()[-2]
+    line = found.lines()[-3]
     assert "130.77 s in 57.65 s = 2.27 of 8 cores, 75.6 % of 3 sandboxes; predicted 78.4 %" in line
     assert [row.measured_pct for row in found.rows] == [2.6, 5.2, 10.3, 20.4, 40.6, 75.6]
+
+
+def of_cpu(cpu_s: float) -> FreeCheck:
+    """One rung whose 2 sandboxes are predicted to be busy for 14 %, 2.8 s of 10 s."""
+    rung = Rung(c=4, attempts=40, ok=40, wall_ms=10_000, sandbox_cpu_s=cpu_s)
+    return free_check(Ladder(arm="realism", measured="embedded", pool=2, duty=0.07, rungs=(rung,)))
+
+
+def test_the_published_ladder_agrees_with_its_prediction_and_the_last_line_says_within_what() -> None:
+    found = free_check(parse_ladder(read_json(PUBLISHED)), duty=0.0735)
+    assert found.lines()[-1] == (
+        "at c32, 75.6 % was measured and 78.4 % predicted, 3.6 % apart: they agree, as within 10 % they do"
+    )
+    assert (found.to_json()["off_pct"], found.to_json()["agree_pct"]) == (-3.6, 10)
+
+
+@pytest.mark.parametrize(
+    ("cpu_s", "says"),
+    [
+        (3.08, "10.0 % apart: they agree"),
+        (3.10, "10.7 % apart: they do not agree, as only within 10 % they do; a turn costs more than its duty says"),
+        (2.52, "10.0 % apart: they agree"),
+        (2.48, "11.4 % apart: they do not agree, as only within 10 % they do; a turn costs less than its duty says"),
+    ],
+)
+def test_measured_and_predicted_agree_within_a_share(cpu_s: float, says: str) -> None:
+    assert says in of_cpu(cpu_s).lines()[-1]
+
+
+def test_without_a_duty_nothing_agrees_or_disagrees() -> None:
+    found = free_check(parse_ladder(read_json(PUBLISHED)))
+    assert found.duty is None and found.to_json()["off_pct"] is None
+    assert found.lines()[-1] == "nothing was predicted, as no duty is recorded: nothing agrees or disagrees"
 
 
 def test_the_ladders_own_duty_goes_before_a_given_one() -> None:

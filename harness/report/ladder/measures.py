@@ -66,7 +66,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 }
 """The columns of the table ``rungs``, by what they are about."""
 
-PLACE = frozenset({"run", "c", "repeat"})
+PLACE = frozenset({"run", "c", "repeat", "arm"})
 OTHERS = "Other"
 FOLLOWS_FROM = {
     "sandbox_util_pct": "sandbox_cpu_s",

@@ -16,6 +16,7 @@ from harness.report.svg import WIDTH, line, picture, text
 
 ACROSS, GAP, LEFT = 4, 14.0, 34.0
 HEAD, HEIGHT, FOOT = 56.0, 104.0, 38.0
+SAID = 14.0  # a line of the head more
 WHOLE_PCT = 100.0
 
 
@@ -66,14 +67,15 @@ def small_multiples(title: str, ladder: Ladder, rungs: Sequence[Rung], states: d
     """One small picture per tier. ``states``: rung → what it came to."""
     tiers = tiers_of(ladder)
     shares = [share for tier in tiers for rung in rungs if (share := tier.share(rung)) is not None]
-    top_pct = max([WHOLE_PCT, *shares, *(value for tier in tiers for value, _ in tier.limits)])
+    top_pct = max([WHOLE_PCT, *shares])
+    head = HEAD + SAID * any(value > top_pct for tier in tiers for value, _ in tier.limits)
     width = (WIDTH - (ACROSS - 1) * GAP) / ACROSS
     parts = []
     for number, tier in enumerate(tiers):
         down, across = divmod(number, ACROSS)
-        left, top = across * (width + GAP), down * (HEAD + HEIGHT + FOOT)
-        parts.append(_tier(tier, rungs, states, knee, (left, top, width), top_pct))
-    return picture(WIDTH, -(-len(tiers) // ACROSS) * (HEAD + HEIGHT + FOOT), title, parts)
+        left, top = across * (width + GAP), down * (head + HEIGHT + FOOT)
+        parts.append(_tier(tier, rungs, states, knee, (left, top, width, head), top_pct))
+    return picture(WIDTH, -(-len(tiers) // ACROSS) * (head + HEIGHT + FOOT), title, parts)
 
 
 def _tier(
@@ -81,11 +83,11 @@ def _tier(
     rungs: Sequence[Rung],
     states: dict[str, str],
     knee: Knee,
-    place: tuple[float, float, float],
+    place: tuple[float, float, float, float],
     top_pct: float,
 ) -> Markup:
-    left, top, width = place
-    start, end = top + HEAD + HEIGHT, top + HEAD
+    left, top, width, head = place
+    start, end = top + head + HEIGHT, top + head
     right = left + width
     levels = sorted({rung.c for rung in rungs})
     x = Doublings(levels, left + LEFT + 8, right - 13)
@@ -106,6 +108,9 @@ def _tier(
         line(left + LEFT, start, right, start, "axis"),
     ]
     for share, limit in tier.limits:
+        if share > top_pct:  # no share comes to it, so a line would stand above the axis
+            parts.append(text(left, top + 57, f"{limit} cannot be reached", "tick limit-says"))
+            continue
         parts.append(line(left + LEFT, y(share), right, y(share), "limit"))
         parts.append(text(left + LEFT + 4, y(share) - 4, limit, "tick limit-says halo"))
     shares = medians((rung.c, tier.share(rung)) for rung in rungs)

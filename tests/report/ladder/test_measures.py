@@ -30,6 +30,13 @@ def test_every_figure_is_in_the_table_or_said_to_be_absent() -> None:
     assert shown | absent >= COLUMNS and not shown & absent
 
 
+def test_the_arm_is_no_figure() -> None:
+    """Every heading names it; a record without one is no record in which it was not measured."""
+    table = measures([Rung(c=1, arm="capacity", attempts=30, ok=30)], {})
+    shown = {measure.name for group in table.groups for measure in group.measures}
+    assert "arm" not in shown | {name for name, _, _ in table.absent}
+
+
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [

@@ -27,6 +27,10 @@ def text_of(runs: Path, document: made.Document, *, graded: bool = True) -> str:
     return render(*made.run_of(runs, document, graded=graded))
 
 
+NOBODY_ASKED = {"measured": None}
+"""Somebody else's record: of one that a harness measured a PASS needs all that it leaves beside it."""
+
+
 def page_of(runs: Path, document: made.Document, *, graded: bool = True) -> Page:
     return Page(text_of(runs, document, graded=graded))
 
@@ -37,7 +41,7 @@ def runs(tmp_path: Path) -> Path:
 
 
 def test_a_proven_ladder_leads_with_its_answer_and_its_claim(runs: Path) -> None:
-    folder, verdict = made.run_of(runs, made.case("capacity-worker-cpu"))
+    folder, verdict = made.run_of(runs, made.case("capacity-worker-cpu") | NOBODY_ASKED)
     page = Page(render(folder, verdict))
     assert verdict["verdict"] == "PASS"
     assert "capacity arm: The knee lies in [8, 16]; c=8 is the highest healthy level." in page.text
@@ -45,8 +49,12 @@ def test_a_proven_ladder_leads_with_its_answer_and_its_claim(runs: Path) -> None
     assert page.row("worker-cpu")[1] == "the bound" and page.row("host-cpu")[1] == "runner-up"
     assert page.row("throughput_tps")[1:] == ["9.4/s", "18.6/s", "36.4/s", "68.2/s", "84/s", "86.5/s"]
     assert page.row("p95_ms")[1] == "106 ms" and page.row("sandbox_util_pct")[-1] == "8.2 %"
-    assert "the embedded tier" in page.text and ABOUT[CAPACITY].number_is in page.text
+    assert "a target that is not named" in page.text and ABOUT[CAPACITY].number_is in page.text
     assert "10 ms to the first token, 1 ms a token, 64 tokens, 0.5 tool calls a request" in page.text
+
+
+def test_what_was_measured_is_named(runs: Path) -> None:
+    assert "the embedded tier" in page_of(runs, made.case("capacity-worker-cpu")).text
 
 
 def test_the_key_figures_are_those_of_the_floor(runs: Path) -> None:
@@ -192,7 +200,7 @@ def test_repeats_and_interrupted_tries_are_told(runs: Path) -> None:
 
 
 def test_a_drill_is_named_and_nothing_of_it_may_be_quoted(runs: Path) -> None:
-    folder, verdict = made.run_of(runs, made.case("capacity-worker-cpu"))
+    folder, verdict = made.run_of(runs, made.case("capacity-worker-cpu") | NOBODY_ASKED)
     said = {"at": "2026-11-30T20:00:00Z", "rung": "c8", "fault": f"freeze worker 1 {EVIL}", "did": "SIGSTOP"}
     (folder.evidence / "faults.jsonl").write_text(f"{json.dumps(said)}\nnot JSON\n")
     text = render(folder, verdict)

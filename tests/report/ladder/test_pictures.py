@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import xml.etree.ElementTree as ElementTree
 from itertools import pairwise
@@ -195,6 +196,18 @@ def test_a_tier_is_held_against_what_convicts_it() -> None:
     assert limits["relay"] == []
     realism = {tier.name: tier.limits for tier in tiers_of(Ladder(arm="realism"))}
     assert [value for value, _ in realism["sandboxes"]] == [50]
+
+
+def test_a_limit_above_the_axis_is_told_in_words_and_not_drawn() -> None:
+    """What the host does without load and its threshold may come to more than all of its cores."""
+    assert "cannot be reached" not in small_multiples("t", LADDER, [LADDER.settle(RUNG)], {"c4": "healthy"}, Knee())
+    ladder = dataclasses.replace(LADDER, host_rest_pct=55.6)
+    rung = dataclasses.replace(RUNG, host_cpu_util_pct=80.0)
+    picture = small_multiples("t", ladder, [rung], {"c4": "healthy"}, Knee())
+    assert "85 % above rest cannot be reached" in picture
+    drawn_lines = [e for e in drawn(picture).iter("line") if e.get("class") == "limit"]
+    limits = [value for tier in tiers_of(ladder) for value, _ in tier.limits]
+    assert len(drawn_lines) == sum(value <= 100 for value in limits) < len(limits)
 
 
 def test_a_tier_that_was_not_measured_says_so_and_has_no_mark() -> None:
