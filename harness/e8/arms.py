@@ -58,9 +58,10 @@ THRESHOLDS: Mapping[str, Threshold] = {
     ),
     "flat_gain": Threshold(
         1.25,
-        "× throughput at c=1",
-        "a curve that peaks at or before c=2 gains at most that much over c=1 (universal scalability law without "
-        "contention); a ladder that never gains more was saturated by its first client",
+        "× throughput of half the clients or fewer",
+        "a curve that peaks there or before gains at most that much (universal scalability law without contention): a "
+        "ladder that never gains more over c=1 was saturated by its first client, and one that gains no more up to its "
+        "top stopped rising",
     ),
     "sandbox_ceiling_pct": Threshold(
         25,
@@ -130,6 +131,18 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "probes_apart": Threshold(
         2, "× the other probe's duty", "capacity: two probes of a trivial command that differ by more tell no duty"
     ),
+    "unsteady_x": Threshold(
+        3,
+        "× p50 at c=1",
+        "single clients of steady tiers read p95 at 1 to 1.3 times p50; where a few stalled turns made it, no rung "
+        "would miss a bound that is a multiple of it",
+    ),
+    "stall_x": Threshold(
+        1.25, "× p50", "mean latency: 1 to 1.2 up to saturation, and 1.5 where a part stood still for a third of a rung"
+    ),
+    "claim_turns": Threshold(
+        5, "successes", "the slowest of five turns is slower than a typical one in 31 of 32 draws; one may be any turn"
+    ),
     "p95_turns": Threshold(20, "successes", "of fewer, the p95 by nearest rank is the largest one"),
     "generator_cpu_bound_pct": Threshold(
         80,
@@ -141,6 +154,12 @@ THRESHOLDS: Mapping[str, Threshold] = {
         "× p50",
         "p99 of the generator's own loop lag: half of a typical turn would be the client's; beside a saturated tier on "
         "two cores it was a fiftieth",
+    ),
+    "generator_stall": Threshold(
+        0.1,
+        "of the rung's time",
+        "the longest that the generator stood still: by as much its throughput is too low; on two cores that others "
+        "used too it was 3 ms",
     ),
     "generator_held": Threshold(
         0.5, "of c turns in flight", "published rungs held 0.8 to 1; under one half the rung was another, smaller one"

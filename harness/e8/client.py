@@ -76,7 +76,7 @@ def answered(answer: Answer) -> tuple[str | None, str | None, str | None]:
         error = document.get("error")
     return (
         stop if isinstance(stop, str) else None,
-        str(error)[:MAX_ERROR_CHARACTERS] if error is not None else None,
+        str(error)[:MAX_ERROR_CHARACTERS] if error not in (None, "", False) else None,
         session if isinstance(session, str) else None,
     )
 
@@ -116,6 +116,7 @@ class Generator:
         await asyncio.gather(*clients)
         cpu_s, waited_s = time.process_time() - cpu_s, _waited_s()
         probe.cancel()
+        await asyncio.wait([probe])
         turns = self.load.turns_per_client
         return {
             "ended": RUNG_DEADLINE if self._cut else ALL_TURNS if turns else TIME_IS_UP,
@@ -202,11 +203,13 @@ def _waited_s() -> float | None:
 
 
 async def _probe_lag(lags: list[float]) -> None:
-    """How much later than asked the generator's own loop wakes, in ms."""
+    """How much later than asked the generator's own loop wakes, in ms; at its end by how much it already is late."""
     while True:
         due_s = time.monotonic() + LAG_PROBE_S
-        await asyncio.sleep(LAG_PROBE_S)
-        lags.append(round((time.monotonic() - due_s) * 1000, 3))
+        try:
+            await asyncio.sleep(LAG_PROBE_S)
+        finally:
+            lags.append(max(0.0, round((time.monotonic() - due_s) * 1000, 3)))
 
 
 def _p99(values: list[float]) -> float | None:
@@ -222,7 +225,9 @@ async def serve(turns: Path) -> None:
     _allow_descriptors(load.c)
     going = asyncio.Event()
     listening = asyncio.create_task(_listen(orders, going))
-    with turns.open("w", encoding="utf-8") as file:
+    with turns.open(
+        "w", encoding="utf-8", buffering=1
+    ) as file:  # by lines: a generator that is killed leaves its turns
         generator = Generator(load, lambda turn: file.write(turn.to_line() + "\n"))
         await generator.warm_up()
         _say(event="warm", turns=generator.warm_up_turns, ok=generator.warm_up_ok)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from harness.e8.client import BODY, Load
 from harness.e8.figures import nearest_rank, utilisation_pct
-from harness.e8.metrics import Measured, between, difference, worker_cpu_difference
+from harness.e8.metrics import Measured, between, difference, spent, worker_cpu_difference
 from harness.e8.readings import Polled, Reading, WorkerReading, total_in_flight
 from harness.e8.record import Rung, RungWorker, rung_name
 from harness.e8.target import Snapshot
 from harness.e8.turns import Turn, failures
 
+TICKS_S = 0.1  # CPU time of a host, and of processes that ended, is told in ticks of 10 ms
+TOLERANCE = 1.05  # counters and clock are not read at one moment
 SETTLE_S = 1.2  # a tick of the workers' telemetry: their CPU time is then told as of a moment at which nothing moved
 
 
@@ -75,7 +77,14 @@ def compose(
         return measured.value
 
     def cpu(name: str, part: str) -> float | None:
-        return known(name, between(before.cpu_s[part], after.cpu_s[part], f"{part} CPU time"))
+        what = f"{part} CPU time"
+        return known(name, spent(between(before.cpu_s[part], after.cpu_s[part], what), what, len(ok)))
+
+    def at_most(name: str, cpu_s: float | None, cores: float | None) -> float | None:
+        if cpu_s is None or cores is None or cpu_s <= TOLERANCE * cores * wall_s + TICKS_S:
+            return cpu_s
+        could = f"{cores:g} cores could spend {cores * wall_s:.2f} s in the rung"
+        return known(name, Measured(None, f"{cpu_s:g} s of CPU were told, and {could}: they are of a longer time"))
 
     def counted(name: str, key: str) -> int | None:
         one, other = before.reading.counters.get(key), after.reading.counters.get(key)
@@ -88,9 +97,12 @@ def compose(
     cores = after.reading.cores
     tier_cores = min(len(after.reading.workers), cores) if cores and after.reading.workers else None
     told = worker_cpu_difference(before.reading, after.reading, len(ok))
-    seen = between(before.cpu_s["worker"], after.cpu_s["worker"], "the workers' CPU time")
-    worker_cpu_s = known("worker_cpu_s", told if seen.value is None else seen)
-    sandbox_cpu_s, host_cpu_s = cpu("sandbox_cpu_s", "sandbox"), cpu("host_cpu_s", "host")
+    what = "the workers' CPU time"
+    seen = spent(between(before.cpu_s["worker"], after.cpu_s["worker"], what), what, len(ok))
+    worker_cpu_s = at_most("worker_cpu_s", known("worker_cpu_s", told if seen.value is None else seen), cores)
+    sandbox_cpu_s, host_cpu_s = cpu("sandbox_cpu_s", "sandbox"), at_most("host_cpu_s", cpu("host_cpu_s", "host"), cores)
+    lease_saturation = polled.most_held(lambda reading: reading.lease_saturation)
+    in_flight_max = _whole(polled.most_held(total_in_flight))
     execs, execs_per_turn = _execs(before, after)
     rung = Rung(
         c=plan.c,
@@ -122,6 +134,7 @@ def compose(
         generator_cpu_s=done["cpu_s"],
         generator_wait_s=done["wait_s"],
         generator_lag_p99_ms=done["lag_p99_ms"],
+        generator_lag_max_ms=done["lag_max_ms"],
         sandbox_util_pct=_share_pct(sandbox_cpu_s, wall_s, pool),
         worker_cpu_util_pct=_share_pct(worker_cpu_s, wall_s, tier_cores),
         worker_cpu_util_box_pct=_share_pct(worker_cpu_s, wall_s, cores),
@@ -130,10 +143,10 @@ def compose(
         worker_tier_cores=tier_cores,
         lag_resolution_ms=after.reading.lag_resolution_ms,
         lag_p99_worst_ms=polled.maximum(_worst_lag),
-        lease_saturation=polled.maximum(lambda reading: reading.lease_saturation),
-        lease_saturation_median=polled.median(lambda reading: reading.lease_saturation),
-        in_flight_max=_whole(polled.maximum(total_in_flight)),
-        in_flight_median=polled.median(total_in_flight),
+        lease_saturation=lease_saturation,
+        lease_saturation_median=lease_saturation and polled.median(lambda reading: reading.lease_saturation),
+        in_flight_max=in_flight_max,
+        in_flight_median=in_flight_max and polled.median(total_in_flight),
         pool=_whole(pool),
         file_op_p95_ms=polled.maximum(lambda reading: reading.file_op_p95_ms),
         over_admission_total=_whole(after.reading.counters.get("over_admission")),
@@ -144,8 +157,8 @@ def compose(
         store_connections_delta=_grown(before.store_connections, after.store_connections),
         descriptors=_whole(known("descriptors", after.descriptors)),
         descriptors_delta=_grown(before.descriptors, after.descriptors),
-        system=before.system,
-        system_end=after.system,
+        system={**before.system, **_told_of([before.reading])},
+        system_end={**after.system, **_told_of([before.reading, *polled.readings, *polled.tail, after.reading])},
         workers=_workers(before.reading, after.reading, polled),
     )
     return dataclasses.replace(rung, why_unknown=why | _why_else(rung, polled, after.reading))
@@ -165,6 +178,20 @@ def _execs(before: Snapshot, after: Snapshot) -> tuple[Measured, dict[str, int] 
     return execs, {name: count for name, count in grown.items() if count}
 
 
+def _told_of(readings: Iterable[Reading]) -> dict[str, str]:
+    """How many workers and sandboxes there were, over all readings: one number each, while none came or went."""
+    told = [reading for reading in readings if reading.problem is None]
+    counts: dict[str, list[float]] = {
+        "workers told of": [len(reading.workers) for reading in told],
+        "sandboxes told of": [reading.pool_size for reading in told if reading.pool_size is not None],
+    }
+    return {
+        name: f"{min(found):g}" if min(found) == max(found) else f"{min(found):g} to {max(found):g}"
+        for name, found in counts.items()
+        if found
+    }
+
+
 def _workers(before: Reading, after: Reading, polled: Polled) -> tuple[RungWorker, ...]:
     """One entry for each worker that the target tells of now; one of its predecessors was another process."""
     cpu_before = {worker.pid: worker.cpu_seconds for worker in before.workers}
@@ -175,7 +202,7 @@ def _workers(before: Reading, after: Reading, polled: Polled) -> tuple[RungWorke
             lag_p99_median_ms=polled.worker_median(worker.pid, _lag),
             rss_bytes=_whole(polled.worker_maximum(worker.pid, lambda each: each.rss_bytes)),
             cpu_s=difference(cpu_before.get(worker.pid), worker.cpu_seconds, "CPU time").value,
-            in_flight_max=_whole(polled.worker_maximum(worker.pid, lambda each: each.in_flight)),
+            in_flight_max=_whole(polled.worker_most_held(worker.pid, lambda each: each.in_flight)),
             in_flight_end=_whole(worker.in_flight),
             healthy_end=worker.healthy,
         )
@@ -187,6 +214,11 @@ def _why_else(rung: Rung, polled: Polled, reading: Reading) -> dict[str, str]:
     """Reasons for what is missing elsewhere than at a difference."""
     told = "the target does not tell it" if reading.problem is None else reading.problem
     polls = told if polled.readings or polled.tail else "no poll of /metrics was answered during the rung"
+    held = (
+        "no poll of /metrics that was answered during the rung saw any held: it was too short for them"
+        if polled.readings or polled.tail
+        else polls
+    )
     reasons = {
         "p50_ms": "no turn succeeded",
         "p95_ms": "no turn succeeded",
@@ -195,10 +227,10 @@ def _why_else(rung: Rung, polled: Polled, reading: Reading) -> dict[str, str]:
         "worker_tier_cores": told,
         "lag_resolution_ms": told,
         "lag_p99_worst_ms": polls,
-        "lease_saturation": polls,
-        "lease_saturation_median": polls,
-        "in_flight_max": polls,
-        "in_flight_median": polls,
+        "lease_saturation": held,
+        "lease_saturation_median": held,
+        "in_flight_max": held,
+        "in_flight_median": held,
         "file_op_p95_ms": f"{polls}: nothing there measures it" if polls == told else polls,
     }
     return {name: reason for name, reason in reasons.items() if getattr(rung, name) is None}

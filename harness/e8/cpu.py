@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
 from harness.e8.metrics import Measured
-from harness.e8.readings import PLAIN_DECIMAL
+from harness.e8.readings import MOST, PLAIN_DECIMAL
 from harness.errors import SettingsError
 from harness.processes import Identity, alive
 
@@ -21,7 +22,8 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 BUSY_FIELDS = (0, 1, 2, 5, 6, 7)  # user nice system irq softirq steal; guest time stands in user already
 HOOK_LIMIT_S = 15.0
 MAX_HOOK_BYTES = 64 << 10
-UTIME, STIME, CSTIME = 11, 12, 14  # places after the name in /proc/PID/stat
+CUTIME, CSTIME = 13, 14  # places after the name in /proc/PID/stat
+CPUCLOCK_SCHED = 2  # with a pid the clock that clock_getcpuclockid gives; /proc/PID/stat tells only ticks of 10 ms
 
 
 def processes_cpu_s(processes: Iterable[Identity], what: str, *, with_children: bool = False) -> Measured:
@@ -29,26 +31,29 @@ def processes_cpu_s(processes: Iterable[Identity], what: str, *, with_children: 
 
     Unknown as soon as one of them is gone: what it had spent went with it.
     """
-    total = 0
+    total = 0.0
     wanted = list(processes)
     if not wanted:
         return Measured(None, f"no process of {what} is known")
     for process in wanted:
-        ticks = _ticks(process.pid, with_children) if alive(process) else None
-        if ticks is None:
+        spent_s = _spent_s(process.pid, with_children) if alive(process) else None
+        if spent_s is None:
             return Measured(None, f"a process of {what} is gone (pid {process.pid})")
-        total += ticks
-    return Measured(total / TICKS_PER_S)
+        total += spent_s
+    return Measured(round(total, 6))
 
 
-def _ticks(pid: int, with_children: bool) -> int | None:
+def _spent_s(pid: int, with_children: bool) -> float | None:
     try:
+        own_s = time.clock_gettime((~pid << 3) | CPUCLOCK_SCHED)
+        if not with_children:
+            return own_s
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
     fields = text[text.rindex(")") + 2 :].split()  # the name in parentheses may hold spaces
-    own = sum(map(int, fields[UTIME : CSTIME + 1 if with_children else STIME + 1]))
-    return own + sum(_ticks(child, True) or 0 for child in _children(pid)) if with_children else own
+    ended_s = sum(map(int, fields[CUTIME : CSTIME + 1])) / TICKS_PER_S
+    return own_s + ended_s + sum(_spent_s(child, True) or 0.0 for child in _children(pid))
 
 
 def _children(pid: int) -> list[int]:
@@ -124,11 +129,16 @@ class Hook:
             return Measured(None, f"{self.key} cannot be run: {error.strerror} ({self.words[0]})")
         if done.returncode:
             return Measured(None, f"{self.key} ended with {done.returncode}: {_first_line(done.stderr)}")
-        lines = done.stdout[:MAX_HOOK_BYTES].decode("utf-8", "replace").split()
+        if len(done.stdout) > MAX_HOOK_BYTES:
+            return Measured(None, f"{self.key} printed more than {MAX_HOOK_BYTES >> 10} KiB")
+        lines = done.stdout.decode("utf-8", "replace").split()
         if not lines or not all(PLAIN_DECIMAL.fullmatch(line) for line in lines) or (len(lines) > 1 and not several):
             wanted = "bare numbers, one a line" if several else "one bare number"
             return Measured(None, f"{self.key} must print {wanted}; it printed {_first_line(done.stdout)!r}")
-        return Measured(sum(map(float, lines)))
+        numbers = tuple(map(float, lines))
+        if not all(0 <= each <= MOST for each in numbers):
+            return Measured(None, f"{self.key} printed a number that is no count: {_first_line(done.stdout)!r}")
+        return Measured(sum(numbers), parts=numbers if several else ())
 
 
 def _first_line(output: bytes) -> str:

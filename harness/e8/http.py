@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import socket
 import ssl
 import typing
@@ -63,11 +64,16 @@ class Answer:
     body: bytes
 
     def json(self) -> Any:
-        """The body parsed; None when it is no JSON."""
+        """The body parsed; None when it is no JSON. A number that is not finite is null in it."""
         try:
-            return json.loads(self.body)
+            return json.loads(self.body, parse_float=_finite, parse_constant=lambda _: None)
         except (ValueError, RecursionError):
             return None
+
+
+def _finite(text: str) -> float | None:
+    found = float(text)
+    return found if math.isfinite(found) else None
 
 
 class Client:

@@ -51,10 +51,11 @@ def _read_object(stub: Base, path: str, limit_s: float) -> Mapping[str, Any] | N
 
 @dataclass(frozen=True)
 class Measured:
-    """A value, or None with the reason for which there is none."""
+    """A value, or None with the reason for which there is none. ``parts`` are what it is the sum of, where told."""
 
     value: float | None
     reason: str | None = None
+    parts: tuple[float, ...] = ()
 
 
 def difference(before: float | None, after: float | None, what: str, *, decimals: int = 3) -> Measured:
@@ -68,9 +69,28 @@ def difference(before: float | None, after: float | None, what: str, *, decimals
 
 
 def between(before: Measured, after: Measured, what: str) -> Measured:
-    """The difference of two readings; where one is unknown, that one with its reason."""
+    """The difference of two readings; where one is unknown, that one with its reason.
+
+    Unknown too where one of their parts went down, or there are more or fewer of them: the sum would hide it.
+    """
     unknown = before if before.value is None else after
-    return unknown if unknown.value is None else difference(before.value, after.value, what)
+    if unknown.value is None:
+        return unknown
+    if len(before.parts) != len(after.parts):
+        return Measured(None, f"{what} was told in {len(before.parts)} numbers before and {len(after.parts)} after")
+    for number, (one, other) in enumerate(zip(before.parts, after.parts, strict=True), start=1):
+        if other < one:
+            return difference(one, other, f"{what} (number {number} of {len(after.parts)})")
+    return difference(before.value, after.value, what)
+
+
+def spent(found: Measured, what: str, succeeded: int) -> Measured:
+    """CPU seconds of a part of the target in a rung; of one that had turns, nothing is not an answer but too coarse."""
+    if found.value is not None and round(found.value, 3) == 0 and succeeded:
+        return Measured(
+            None, f"{what} did not rise although turns succeeded: the rung was shorter than it can tell, or it stands"
+        )
+    return found
 
 
 def worker_cpu_difference(before: Reading, after: Reading, succeeded: int) -> Measured:

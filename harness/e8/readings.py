@@ -16,11 +16,15 @@ from typing import Any
 from harness.e8.tier.settings import ECHOED
 
 COUNTERS = ("restarts", "handoff_retries", "handoff_failures", "over_admission", "spurious_refusals")
+MOST = 2.0**53
 PLAIN_DECIMAL = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
 
 
 def number(value: object) -> float | None:
-    """``value`` as a finite number, from a number or from text that is a plain decimal; None for anything else."""
+    """``value`` as a number, from a number or from text that is a plain decimal; None for anything else.
+
+    Beyond ``MOST`` it is nothing that a target can have counted, and no float tells it from its neighbour.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     if isinstance(value, str) and not PLAIN_DECIMAL.fullmatch(value):
@@ -29,7 +33,7 @@ def number(value: object) -> float | None:
         found = float(value)
     except (ValueError, OverflowError):
         return None
-    return found if math.isfinite(found) else None
+    return found if math.isfinite(found) and abs(found) <= MOST else None
 
 
 @dataclass(frozen=True)
@@ -118,7 +122,8 @@ def _worker(entry: Mapping[str, Any]) -> WorkerReading:
 class Polled:
     """Readings taken while a rung ran, and in the ``tail`` right after it, where its last tick is told.
 
-    The tail counts for what was the most, not for what was the middle. A maximum of none is None, never 0.
+    The tail counts for what was the most of a figure that workers tell by the tick, not for what was the middle, nor
+    for what is held only while turns run. A maximum of none is None, never 0.
     """
 
     readings: list[Reading] = field(default_factory=list)
@@ -136,6 +141,10 @@ class Polled:
         """The largest value that any reading had."""
         return max(_known(map(pick, [*self.readings, *self.tail])), default=None)
 
+    def most_held(self, pick: Callable[[Reading], float | None]) -> float | None:
+        """The largest value while the rung ran, of what its turns held; None where no poll saw any."""
+        return max(_known(map(pick, self.readings)), default=None) or None
+
     def median(self, pick: Callable[[Reading], float | None]) -> float | None:
         """The middle value over those readings that had one."""
         values = _known(map(pick, self.readings))
@@ -144,6 +153,15 @@ class Polled:
     def worker_maximum(self, pid: int | None, pick: Callable[[WorkerReading], float | None]) -> float | None:
         """The largest value that this worker had."""
         return max(self._of(pid, pick, [*self.readings, *self.tail]), default=None)
+
+    def worker_most_held(self, pid: int | None, pick: Callable[[WorkerReading], float | None]) -> float | None:
+        """The largest value that this worker had while the rung ran; 0 only where another worker is seen to hold some.
+
+        Polls that saw no turn of a rung that had some were too few to tell.
+        """
+        if not any(pick(worker) for reading in self.readings for worker in reading.workers):
+            return None
+        return max(self._of(pid, pick, self.readings), default=None)
 
     def worker_median(self, pid: int | None, pick: Callable[[WorkerReading], float | None]) -> float | None:
         """The middle value that this worker had."""

@@ -112,6 +112,7 @@ class Rung:
     generator_cpu_s: float | None = None
     generator_wait_s: float | None = None
     generator_lag_p99_ms: float | None = None
+    generator_lag_max_ms: float | None = None
     sandbox_util_pct: float | None = None
     worker_cpu_util_pct: float | None = None
     worker_cpu_util_box_pct: float | None = None
@@ -165,6 +166,13 @@ class Rung:
         if self.throughput_tps is not None or self.ok is None or self.wall_s is None:
             return self.throughput_tps
         return self.ok / self.wall_s
+
+    @property
+    def mean_ms(self) -> float | None:
+        """How long a turn took on the mean: so many in flight, over so many in so long a time (Little's law)."""
+        if self.achieved_c is None or not self.attempts or self.wall_s is None:
+            return None
+        return self.achieved_c * 1000 * self.wall_s / self.attempts
 
     @property
     def late(self) -> bool:

@@ -26,6 +26,10 @@ def nothing_attempted(ladder: Ladder, rung: Rung) -> Said:
 def workers_miscounted(ladder: Ladder, rung: Rung) -> Said:
     """Figures of some workers are not those of the tier."""
     told = len(rung.workers)
+    if not told and ladder.probed and rung.rate and rung.rate >= threshold("success_floor"):
+        return (
+            f"no worker told of itself at {rung.name}, so neither its CPU nor its lag is known: see what /metrics says"
+        )
     if not told or ladder.workers in (None, told):
         return None
     return (
@@ -37,8 +41,10 @@ def workers_miscounted(ladder: Ladder, rung: Rung) -> Said:
 def execs_off(ladder: Ladder, rung: Rung) -> Said:
     """What was probed before the ladder must hold in it: in the capacity arm one exec per turn, in either arm any."""
     mean = rung.mean_execs
-    if mean is None or not rung.rate or rung.rate < threshold("success_floor"):
+    if not rung.rate or rung.rate < threshold("success_floor"):
         return None
+    if mean is None:
+        return _execs_uncounted(ladder, rung)
     if mean == 0:
         return f"no exec reached a sandbox at {rung.name}: the tool calls end elsewhere"
     low, high = threshold("execs_per_turn_low"), threshold("execs_per_turn_high")
@@ -48,6 +54,16 @@ def execs_off(ladder: Ladder, rung: Rung) -> Said:
             "see toolCallRate, and who the stub counts tool calls for"
         )
     return None
+
+
+def _execs_uncounted(ladder: Ladder, rung: Rung) -> Said:
+    if ladder.arm != CAPACITY or not ladder.probed:  # a record of somebody's may have counted them before it alone
+        return None
+    why = rung.why_unknown.get("execs")
+    return (
+        f"no exec was counted at {rung.name}{f' ({why})' if why else ''}, and the capacity arm rests on one each turn; "
+        "e8.exec_count_cmd= names a command that prints how many there were"
+    )
 
 
 def sandbox_unmeasured(ladder: Ladder, rung: Rung) -> Said:
@@ -117,6 +133,13 @@ def generator_bound(ladder: Ladder, rung: Rung) -> Said:
         return (
             f"the generator's own loop was late by {lag_ms:.0f} ms (p99) at {rung.name}, where a turn takes "
             f"{rung.p50_ms:.0f} ms: the rung measured the client; generate from a machine that has a core to spare"
+        )
+    stall_ms, least_ms = rung.generator_lag_max_ms, threshold("generator_stall") * 1000 * (rung.wall_s or 0)
+    # shorter than a turn it cost each client one at most, whatever the share of a short rung
+    if stall_ms is not None and rung.p50_ms and stall_ms > max(least_ms, rung.p50_ms):
+        return (
+            f"the generator stood still for {stall_ms:.0f} ms at {rung.name}, of {1000 * (rung.wall_s or 0):.0f} ms in "
+            "all: the rung measured the client; see what held it up, and measure the rung again"
         )
     held, least = rung.achieved_c, threshold("generator_held") * rung.c
     if held is not None and held < least:

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from harness.e8.cpu import Hook, descriptors, host_cpu_s, processes_cpu_s
 from harness.e8.http import Base, parse_base
 from harness.e8.metrics import Measured, read_metrics, read_profile, read_stub_stats
-from harness.e8.readings import Reading
+from harness.e8.readings import MOST, Reading
 from harness.e8.record import EMBEDDED, STOP_REASON
 from harness.e8.tier.handle import Tier
 from harness.errors import FleetError
 from harness.processes import Identity, identify
 
+COUNT = re.compile(r"[0-9]{1,9}")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 PARTS = ("supervisor", "stub", "relay", "store", "sandbox")
+NO_PROFILE = "not to be had"
 NOT_HERE = "only the embedded tier's processes can be looked at"
 
 
@@ -110,8 +114,10 @@ def look_at_cpu(target: Target, reading: Reading) -> dict[str, Measured]:
     """CPU seconds now, of every part that can be seen. ``reading`` names the workers."""
     if target.tier is None:
         found = {part: Measured(None, NOT_HERE) for part in (*PARTS, "worker")}
-        found["sandbox"] = _asked(target.sandbox_cpu, "e8.sandbox_cpu_cmd", several=True)
-        found["host"] = host_cpu_s() if _is_here(target, reading) else _asked(target.host_cpu, "e8.host_cpu_cmd")
+        with ThreadPoolExecutor() as both:  # one after the other, the first would be told of a longer time
+            sandbox = both.submit(_asked, target.sandbox_cpu, "e8.sandbox_cpu_cmd", several=True)
+            found["host"] = host_cpu_s() if _is_here(target, reading) else _asked(target.host_cpu, "e8.host_cpu_cmd")
+            found["sandbox"] = sandbox.result()
         return found
     found = {
         part: processes_cpu_s(target.tier.identities(part), part, with_children=part == "sandbox") for part in PARTS
@@ -120,19 +126,26 @@ def look_at_cpu(target: Target, reading: Reading) -> dict[str, Measured]:
 
 
 def look(target: Target, cpu_s: Mapping[str, Measured] | None = None) -> Snapshot:
-    """Everything that is known of the target now; ``cpu_s`` when that was read before."""
+    """Everything that is known of the target now; ``cpu_s`` when that was read before.
+
+    CPU time is read last, so that little lies between it and the turns that come next.
+    """
     reading = read_metrics(target.admin)
     stats = read_stub_stats(target.stub)
     execs_per_turn = _counts(stats.get("execsPerTurn")) if stats else None
-    return Snapshot(
+    found = Snapshot(
         reading=reading,
-        cpu_s=look_at_cpu(target, reading) if cpu_s is None else cpu_s,
+        cpu_s={},
         execs=_execs(target, execs_per_turn),
         execs_per_turn=execs_per_turn,
         store_connections=store_connections(target.tier),
         descriptors=_descriptors(target.tier, reading),
         system=system_of(target, reading),
     )
+    if cpu_s is not None:
+        return replace(found, cpu_s=cpu_s)
+    cpu_s, latest = look_at_cpu(target, reading), read_metrics(target.admin)
+    return replace(found, cpu_s=cpu_s, reading=latest if latest.pids == reading.pids else reading)
 
 
 def system_of(target: Target, reading: Reading) -> dict[str, str]:
@@ -141,8 +154,10 @@ def system_of(target: Target, reading: Reading) -> dict[str, str]:
     if reading.problem is None:  # what was not told just now has not changed
         workers = ",".join(map(str, reading.pids)) if target.tier is None else _named(workers_of(reading))
         found |= {"environment": _canonical(reading.environment), "worker": workers}
-    if (profile := read_profile(target.stub)) is not None:
-        found["profile"] = _canonical(profile)
+        if (restarts := reading.counters.get("restarts")) is not None:
+            found["restarts of workers"] = f"{restarts:g}"  # a worker without a pid is known by nothing else
+    profile = read_profile(target.stub)
+    found["profile"] = NO_PROFILE if profile is None else _canonical(profile)
     if target.pins is not None:
         found["pins"] = _canonical(dict(target.pins))
     if target.tier is not None:
@@ -186,15 +201,15 @@ def _execs(target: Target, execs_per_turn: Mapping[str, int] | None) -> Measured
     if target.exec_count is not None:
         return target.exec_count.read(several=True)
     if execs_per_turn is None:
-        return Measured(None, "the stub does not count execs and e8.exec_count_cmd is not set")
+        return Measured(None, "the stub tells no usable count of execs and e8.exec_count_cmd is not set")
     return Measured(sum(int(execs) * turns for execs, turns in execs_per_turn.items()))
 
 
 def _counts(value: object) -> dict[str, int] | None:
     if not isinstance(value, dict):
         return None
-    counts = {name: count for name, count in value.items() if str(name).isdecimal() and isinstance(count, int)}
-    return counts if len(counts) == len(value) else None
+    usable = all(COUNT.fullmatch(name) and type(count) is int and 0 <= count <= MOST for name, count in value.items())
+    return value if usable else None
 
 
 def store_connections(tier: Tier | None) -> Measured:

@@ -38,8 +38,12 @@ class Turn:
 
     @property
     def ok(self) -> bool:
-        """Success: status 200 and a stop reason that is no error. A 200 alone may be a model call that failed."""
-        return self.code == "200" and self.stop is not None and self.stop not in FAILED_STOPS
+        """Success: status 200, a stop reason that is no error, and no error message.
+
+        A 200 alone may be a model call that failed.
+        """
+        stop = (self.stop or "").strip().lower()
+        return self.code == "200" and stop != "" and stop not in FAILED_STOPS and self.error is None
 
     @property
     def failure(self) -> str | None:

@@ -83,6 +83,7 @@ LADDER_TABLES: tuple[Table, ...] = (
         generator_cpu_s         double    of the load generator
         generator_wait_s        double    the load generator could run and had no core
         generator_lag_p99_ms    double    of the load generator's event loop
+        generator_lag_max_ms    double    the longest that the load generator stood still
         sandbox_util_pct        double    of the pool
         worker_cpu_util_pct     double    of min(W, cores)
         worker_cpu_util_box_pct double    of the target's cores

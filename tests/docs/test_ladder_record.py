@@ -70,6 +70,7 @@ WORDS = {
         "execs_per_turn": "number of commands → turns that ran so many",
         "host_cpu_s": "CPU time of the target's host: all that is neither idle nor waiting for disk",
         "generator_lag_p99_ms": "event-loop lag of the load generator, p99",
+        "generator_lag_max_ms": "the longest that the load generator's event loop stood still",
         "sandbox_util_pct": "CPU used, as a share of the pool",
         "worker_cpu_ms_per_turn": "CPU time of the workers per successful turn",
         "worker_tier_cores": "cores that the workers can use: min(W, cores)",

@@ -69,9 +69,14 @@ def test_success_is_200_and_a_stop_reason_that_is_no_error(target: StandIn, tmp_
         (429, {"error": "overloaded"}),
         (503, {"error": "no sandbox"}),
         (500, b""),
+        (200, {"stopReason": "stop", "errorMessage": "model call failed"}),
+        (200, {"stopReason": "ERROR"}),
+        (200, {"stopReason": " Aborted "}),
+        (200, {"stopReason": ""}),
+        (200, {"stopReason": "toolUse", "errorMessage": ""}),
     ]
     target.reply = lambda number: answers[number - 1]
-    _, turns = generate(load_of(target, c=1, turns_per_client=7, warmup_turns=0), tmp_path)
+    _, turns = generate(load_of(target, c=1, turns_per_client=12, warmup_turns=0), tmp_path)
     assert [(turn.code, turn.ok) for turn in turns] == [
         ("200", True),
         ("200", False),
@@ -80,6 +85,11 @@ def test_success_is_200_and_a_stop_reason_that_is_no_error(target: StandIn, tmp_
         ("429", False),
         ("503", False),
         ("500", False),
+        ("200", False),
+        ("200", False),
+        ("200", False),
+        ("200", False),
+        ("200", True),
     ]
     assert turns[1].error == "Connection error."
     assert turns[4].error == "overloaded"

@@ -87,6 +87,10 @@ def test_a_busy_machine_is_seen_as_busy() -> None:
         ("false", True, None),
         ("/no/such/command", False, None),
         ("sh -c 'echo 7; exit 3'", False, None),
+        ("echo -5", False, None),
+        ("printf '12\\n-5\\n'", True, None),
+        ("echo 999999999999999999", False, None),
+        ("seq 1000000", True, None),
     ],
 )
 def test_a_hook_prints_bare_numbers_or_nothing_is_known(command: str, several: bool, value: float | None) -> None:
@@ -94,6 +98,18 @@ def test_a_hook_prints_bare_numbers_or_nothing_is_known(command: str, several: b
     assert read.value == value
     assert (read.reason is None) == (value is not None)
     assert value is not None or "e8.sandbox_cpu_cmd" in str(read.reason)
+
+
+def test_a_sum_keeps_what_it_is_made_of() -> None:
+    assert Hook("e8.sandbox_cpu_cmd", "printf '12.5\\n2.5\\n'").read(several=True).parts == (12.5, 2.5)
+
+
+def test_a_process_is_timed_more_finely_than_by_ticks() -> None:
+    readings = set()
+    until = time.process_time() + 0.005
+    while time.process_time() < until:
+        readings.add(processes_cpu_s([own_identity()], "this test").value)
+    assert len(readings) > 2
 
 
 @pytest.mark.parametrize("command", ["", "  ", "echo 'open"])

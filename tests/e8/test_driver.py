@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import signal
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,17 +14,19 @@ from typing import Any
 import pytest
 
 from harness.e8 import driver, rung_rules
+from harness.e8 import target as target_module
 from harness.e8.arms import CAPACITY, NO_BASIS
 from harness.e8.compose import RungPlan
 from harness.e8.driver import measure_rest_pct, run_rung, rung_deadline_s
 from harness.e8.reading import parse_rung
-from harness.e8.record import Ladder
+from harness.e8.record import Ladder, Rung
 from harness.e8.target import Target, embedded, facts, somebodys
 from harness.e8.tier.handle import start
 from harness.e8.tier.settings import Profile, TierSettings
 from harness.e8.turns import Turn, failures, read_turns
 from harness.errors import LoadError
 from harness.files import read_json
+from harness.processes import Identity, send
 from tests.e8.standin import GOOD, StandIn, metrics_document, standing
 
 PLAN = RungPlan(
@@ -100,7 +105,8 @@ def test_hooks_tell_cpu_seconds_and_execs(stand_in: StandIn, tmp_path: Path) -> 
     assert rung.sandbox_cpu_s == 1
     assert rung.wall_s is not None
     assert rung.sandbox_util_pct == pytest.approx(100 / (rung.wall_s * 2), abs=0.1)
-    assert rung.host_cpu_s == 0
+    assert rung.host_cpu_s is None, "a clock that stands is no idle host"
+    assert "host CPU time did not rise although turns succeeded" in rung.why_unknown["host_cpu_s"]
     assert rung.execs == 0
 
 
@@ -141,6 +147,116 @@ def test_a_target_that_tells_nothing_is_measured_by_its_clients_alone(stand_in: 
     assert rung.pool is None
     assert rung.lease_saturation is None
     assert rung.why_unknown["lease_saturation"] == "no poll of /metrics was answered during the rung"
+    ladder = Ladder(arm=CAPACITY, measured=stand_in.url, workers=2, rungs=(rung,))
+    assert "no worker told of itself at c2" in str(rung_rules.workers_miscounted(ladder, rung))
+    assert "no exec was counted at c2 (the stub tells no usable count" in str(rung_rules.execs_off(ladder, rung))
+
+
+def test_what_no_poll_saw_in_a_rung_is_unknown_and_not_nothing(stand_in: StandIn, tmp_path: Path) -> None:
+    stand_in.delay_s = 0.001
+    rung = run_rung(target_of(stand_in), dataclasses.replace(PLAN, turns_per_client=2), tmp_path, mark="m")
+    polled = [json.loads(line) for line in (tmp_path / "c2.metrics.jsonl").read_text().splitlines()]
+    assert polled and all(line["tail"] for line in polled), "it was over before it was polled"
+    for name in ("in_flight_max", "in_flight_median", "lease_saturation", "lease_saturation_median"):
+        assert getattr(rung, name) is None
+        assert "it was too short for them" in rung.why_unknown[name]
+    assert {worker.in_flight_max for worker in rung.workers} == {None}
+
+
+def changed(rung: Rung) -> str:
+    return str(rung_rules.system_changed(Ladder(rungs=(rung,))))
+
+
+@pytest.mark.parametrize(
+    ("inside", "said"),
+    [
+        ({"sandbox_pool_size": 1}, "sandboxes told of was 2 at c2 and 1 to 2 at the end of c2"),
+        ({"workers": metrics_document()["workers"][:1]}, "workers told of was 2 at c2 and 1 to 2 at the end of c2"),
+    ],
+)
+def test_what_came_and_went_inside_a_rung_is_another_system(
+    stand_in: StandIn, tmp_path: Path, inside: dict[str, Any], said: str
+) -> None:
+    stand_in.metrics = lambda: metrics_document(**inside) if stand_in.in_flight else metrics_document()
+    assert said in changed(run_rung(target_of(stand_in), PLAN, tmp_path, mark="m"))
+
+
+def test_workers_without_a_pid_that_were_restarted_are_another_system(stand_in: StandIn, tmp_path: Path) -> None:
+    def metrics() -> dict[str, Any]:
+        document = metrics_document(restarts=3 if len(stand_in.turns) > 10 else 0)
+        for worker in document["workers"]:
+            worker["pid"] = None
+        return document
+
+    stand_in.metrics = metrics
+    rung = run_rung(target_of(stand_in), PLAN, tmp_path, mark="m")
+    assert "restarts of workers was 0 at c2 and 3 at the end of c2" in changed(rung)
+
+
+def test_a_profile_that_goes_away_is_another_system(stand_in: StandIn, tmp_path: Path) -> None:
+    def reply(number: int) -> tuple[int, dict[str, Any]]:
+        stand_in.profile = b"gone"
+        return 200, GOOD
+
+    stand_in.reply = reply
+    rung = run_rung(target_of(stand_in), dataclasses.replace(PLAN, warmup_turns=0), tmp_path, mark="m")
+    assert "profile was {" in changed(rung)
+    assert "not to be had at the end of c2" in changed(rung)
+
+
+def test_cpu_that_no_host_can_have_spent_is_unknown(stand_in: StandIn, tmp_path: Path) -> None:
+    def metrics() -> dict[str, Any]:
+        document = metrics_document()
+        for worker in document["workers"]:
+            worker["cpu_seconds"] += 5 * len(stand_in.turns)
+        return document
+
+    stand_in.metrics = metrics
+    rung = run_rung(target_of(stand_in), PLAN, tmp_path, mark="m")
+    assert rung.worker_cpu_s is None
+    assert rung.worker_cpu_util_pct is None
+    assert rung.why_unknown["worker_cpu_s"].startswith("200 s of CPU were told, and 2 cores could spend")
+
+
+@pytest.mark.parametrize(
+    "counts", [{"9" * 5000: 1}, {"1": -1}, {"1": True}, {"1": 10**30}, {"٣": 1}, {"-1": 1}, {"": 1}, {"1": 1.5}]
+)
+def test_counts_that_are_none_are_not_counted(counts: dict[str, Any]) -> None:
+    assert target_module._counts(json.loads(json.dumps(counts))) is None
+    assert target_module._counts({"0": 3, "12": 4}) == {"0": 3, "12": 4}
+
+
+def test_a_generator_that_stood_still_measured_itself(stand_in: StandIn, tmp_path: Path) -> None:
+    generators: list[Identity] = []
+    stand_in.reply = lambda number: (200, GOOD)
+
+    def freeze() -> None:
+        send(generators[0], signal.SIGSTOP)
+        time.sleep(0.8)
+        send(generators[0], signal.SIGCONT)
+
+    def progress(attempts: int, ok: int) -> None:
+        if not freezing.is_alive() and not frozen:
+            frozen.append(True)
+            freezing.start()
+
+    frozen: list[bool] = []
+    freezing = threading.Thread(target=freeze)
+
+    class Known(driver.GeneratorProcess):
+        def go(self) -> None:
+            generators.append(self.identity)
+            super().go()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(driver, "GeneratorProcess", Known)
+        plan = dataclasses.replace(PLAN, turns_per_client=20)
+        rung = run_rung(target_of(stand_in), plan, tmp_path, mark="m", progress=progress)
+    freezing.join()
+    assert rung.generator_lag_max_ms is not None
+    assert rung.generator_lag_max_ms > 700
+    said = str(rung_rules.generator_bound(Ladder(rungs=(rung,)), dataclasses.replace(rung, generator_lag_p99_ms=1.0)))
+    assert "the generator stood still for" in said
 
 
 def test_refusals_are_counted_by_kind(stand_in: StandIn, tmp_path: Path) -> None:

@@ -9,8 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.e8.figures import nearest_rank, utilisation_pct
-from harness.e8.http import parse_base
-from harness.e8.metrics import difference, read_metrics, read_profile, worker_cpu_difference
+from harness.e8.http import Answer, parse_base
+from harness.e8.metrics import (
+    Measured,
+    between,
+    difference,
+    read_metrics,
+    read_profile,
+    spent,
+    worker_cpu_difference,
+)
 from harness.e8.readings import Polled, number, parse_reading, total_in_flight
 from harness.errors import SettingsError
 from tests.e8.standin import metrics_document, standing
@@ -39,7 +47,7 @@ def test_any_document_is_read_without_an_error_and_without_a_number_that_is_none
 
 
 @pytest.mark.parametrize(
-    "unknown", ["NaN", None, True, [], "1e3", "inf", " 1", "1_000", float("nan"), float("inf"), ""]
+    "unknown", ["NaN", None, True, [], "1e3", "inf", " 1", "1_000", float("nan"), float("inf"), "", 1e300, 2**60]
 )
 def test_what_is_no_plain_number_is_unknown(unknown: object) -> None:
     assert number(unknown) is None
@@ -92,6 +100,29 @@ def test_differences_are_unknown_at_a_reset_and_say_why() -> None:
     assert fell.reason == "over_admission went down from 100 to 3: it was reset during the rung"
     assert difference(None, 3, "x").reason == "x was not known before the rung"
     assert difference(3, None, "x").reason == "x was not known after the rung"
+
+
+def test_a_sum_of_which_a_part_went_down_is_unknown() -> None:
+    one, other = Measured(10.0, parts=(4.0, 6.0)), Measured(12.0, parts=(9.0, 3.0))
+    assert between(one, Measured(12.0, parts=(5.0, 7.0)), "CPU time").value == 2
+    assert between(one, other, "CPU time").reason == (
+        "CPU time (number 2 of 2) went down from 6 to 3: it was reset during the rung"
+    )
+    fewer = between(one, Measured(12.0, parts=(12.0,)), "CPU time")
+    assert (fewer.value, fewer.reason) == (None, "CPU time was told in 2 numbers before and 1 after")
+
+
+def test_a_clock_that_stands_while_turns_succeed_tells_nothing() -> None:
+    assert spent(Measured(0.0), "host CPU time", 0).value == 0
+    assert spent(Measured(0.001), "host CPU time", 9).value == 0.001
+    found = spent(Measured(0.0), "host CPU time", 9)
+    assert found.value is None
+    assert str(found.reason).startswith("host CPU time did not rise although turns succeeded")
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "1e400"])
+def test_a_number_that_is_not_finite_is_null_in_an_answer(text: str) -> None:
+    assert Answer(200, f'{{"ttftMs": {text}, "x": [1.5]}}'.encode()).json() == {"ttftMs": None, "x": [1.5]}
 
 
 def _workers(*cpu: object, pids: tuple[int, ...] = (1, 2)) -> object:
@@ -161,6 +192,23 @@ def test_the_worst_of_a_rung_is_kept_not_its_last() -> None:
     polled.add(parse_reading(metrics_document(lease_saturation=5.0)), tail=True)
     assert polled.maximum(lambda reading: reading.lease_saturation) == 5.0
     assert polled.median(lambda reading: reading.lease_saturation) == 0.3, "the tail is not the rung's middle"
+
+
+def test_what_turns_hold_is_seen_only_while_they_run() -> None:
+    polled = Polled()
+    idle, busy = metrics_document(lease_saturation=0), metrics_document(lease_saturation=1.5)
+    for worker in idle["workers"]:
+        worker["inFlight"] = 0
+    busy["workers"][1]["inFlight"] = 0
+    polled.add(parse_reading(idle))
+    polled.add(parse_reading(busy), tail=True)
+    assert polled.most_held(total_in_flight) is None
+    assert polled.most_held(lambda reading: reading.lease_saturation) is None
+    assert polled.worker_most_held(100, lambda worker: worker.in_flight) is None
+    polled.add(parse_reading(busy))
+    assert polled.most_held(total_in_flight) == 1
+    assert polled.most_held(lambda reading: reading.lease_saturation) == 1.5
+    assert [polled.worker_most_held(pid, lambda worker: worker.in_flight) for pid in (100, 101)] == [1, 0]
 
 
 @pytest.mark.parametrize(
