@@ -9,7 +9,7 @@ from harness.ci.markdown import LIMIT_BYTES, LONGEST_PROSE, UNKNOWN, Section, da
 from harness.ci.rungs import arm_of, planned_rungs
 from harness.e8.advice import ADVICE
 from harness.e8.text import render
-from harness.e8.verdict import INVALID, LadderVerdict
+from harness.e8.verdict import INVALID, NOT_OBSERVED, LadderVerdict
 
 if TYPE_CHECKING:
     from harness.e8.questions import Row
@@ -65,7 +65,7 @@ def _answers(verdict: LadderVerdict) -> Iterator[tuple[str, str]]:
         return
     for line in render(verdict)[:-1]:
         word, _, text = line.split("  ", 2)
-        if word in ANSWERS:
+        if word in ANSWERS and text != NOT_OBSERVED:  # nothing bound a ladder without a knee
             yield ANSWERS[word], text
 
 

@@ -167,6 +167,13 @@ def test_a_summary_tells_verdict_claim_answer_bound_and_rungs() -> None:
     assert "| `c16` | `capacity` | miss | 480 of 480 | 84.00 | 182 | 268 |" in summary
 
 
+def test_nothing_is_said_to_have_bound_a_ladder_without_a_knee() -> None:
+    verdict = graded("realism-not-observed")
+    summary = ladder_markdown(verdict)
+    assert verdict.bound == "not-observed"
+    assert "bound by" not in summary and "| knee | `realism` | `not observed up to " in summary
+
+
 def test_why_a_ladder_is_refused_is_told_on_top_and_with_its_rule_and_nowhere_else() -> None:
     verdict = graded("capacity-over-the-ceiling")
     summary = ladder_markdown(verdict)

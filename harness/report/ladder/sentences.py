@@ -78,17 +78,25 @@ def _refusals(verdict: Verdict) -> list[dict[str, Any]]:
 
 def tiles(facts: Facts, verdict: Verdict, arm: str) -> list[Tile]:
     """The key figures: name, value, remark. Each names the arm; without a floor nothing is known at it."""
-    knee, bound = verdict.get("knee") or {}, verdict.get("bound")
+    knee = verdict.get("knee") or {}
     floor = knee.get("floor")
     planned = facts.ladder.planned if facts.ladder else None
     shown = {KNEE: f"[{knee.get('lo')}, {knee.get('hi')}]", NOT_OBSERVED: "not observed"}
     said = [
         ("knee", shown.get(str(knee.get("answer")), NOT_KNOWN), arm if floor is None else f"{arm}, floor c={floor}"),
-        ("bound by", bound or NOT_KNOWN, f"{arm}, runner-up {verdict.get('runner_up') or 'none'}" if bound else arm),
+        ("bound by", *_bound(verdict, arm)),
         *_at_floor(facts, verdict, arm, floor),
         ("rungs measured", str(len(facts.rungs)), f"{arm}, planned: {NOT_KNOWN if planned is None else len(planned)}"),
     ]
     return [(name, str(value), remark) for name, value, remark in said]
+
+
+def _bound(verdict: Verdict, arm: str) -> tuple[str, str]:
+    """What bound it, and a remark; nothing did where no knee was observed."""
+    bound = verdict.get("bound")
+    if bound == NOT_OBSERVED:
+        return "nothing", f"{arm}, up to the top rung"
+    return (bound, f"{arm}, runner-up {verdict.get('runner_up') or 'none'}") if bound else (NOT_KNOWN, arm)
 
 
 def _at_floor(facts: Facts, verdict: Verdict, arm: str, floor: int | None) -> list[Tile]:

@@ -53,6 +53,18 @@ def test_a_proven_ladder_leads_with_its_answer_and_its_claim(runs: Path) -> None
     assert "10 ms to the first token, 1 ms a token, 64 tokens, 0.5 tool calls a request" in page.text
 
 
+def test_nothing_is_said_to_have_bound_a_ladder_without_a_knee(runs: Path) -> None:
+    page = page_of(runs, made.case("realism-not-observed"))
+    assert "bound by nothing realism arm, up to the top rung" in page.text
+
+
+def test_no_line_of_a_legend_is_wider_than_a_narrow_screen(runs: Path) -> None:
+    """The meanings of the states are sentences: what may not be broken makes the whole page scroll sideways."""
+    text = text_of(runs, made.case("capacity-worker-cpu"))
+    rules = re.findall(r"\.legend > span \{ white-space: (\w+); \}", text)
+    assert rules[-1] == "normal"
+
+
 def test_what_was_measured_is_named(runs: Path) -> None:
     assert "the embedded tier" in page_of(runs, made.case("capacity-worker-cpu")).text
 
