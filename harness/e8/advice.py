@@ -65,6 +65,9 @@ ADVICE: Mapping[str, Advice] = {
     "first_rung_late": Advice(
         TARGET, "Send one turn by hand and see where its time goes, then climb again from a target that answers it."
     ),
+    "first_rung_unsteady": Advice(
+        TARGET, "Find the turns of the first rung that took far longer, and what stood still in them; then climb again."
+    ),
     "pool_unobserved": Advice(
         TARGET, "See that the turns of a single client reach a sandbox, and that the workers tell how many there are."
     ),

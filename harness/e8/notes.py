@@ -21,10 +21,25 @@ def notes_on_rungs(ladder: Ladder) -> Iterator[str]:
         if rung.late:
             attempted, planned = ("?" if turns is None else turns for turns in (rung.attempts, rung.planned_turns))
             yield f"{rung.name} ended by its deadline: {attempted} of {planned} planned turns were attempted"
+    yield from _stalls(ladder)
     yield from _few_turns(ladder)
     yield from _rest(ladder)
     yield from _probes(ladder)
     yield from _not_shared_out(ladder)
+
+
+def _stalls(ladder: Ladder) -> Iterator[str]:
+    """Where turns were slow that no percentile shows: a stop of all of a tier delays one turn of each client."""
+    most = threshold("stall_x")
+    for rung in map(ladder.settle, ladder.rungs):
+        mean_ms = rung.mean_ms
+        if mean_ms is None or not rung.p50_ms or (rung.rate or 0) < threshold("success_floor"):
+            continue
+        if mean_ms > most * rung.p50_ms:
+            yield (
+                f"the mean turn at {rung.name} took {mean_ms:.0f} ms, and half of them at most {rung.p50_ms:.0f} ms: "
+                "a few took far longer, as where something stands still for a while"
+            )
 
 
 def _few_turns(ladder: Ladder) -> Iterator[str]:
@@ -79,6 +94,9 @@ def notes_on_answer(
         top = max(level["c"] for level in answers.levels)
         limit = "the ladder's limit, not the tier's"
         yield f"c={knee.floor} is {limit}" if knee.floor == top else f"c={top} missed by no more than noise: repeat it"
+    elif stopped_c := (answers.knee or {}).get("stopped_c"):
+        gain = threshold("flat_gain")
+        yield f"throughput stopped rising at c={stopped_c}: it is not {gain:g} times that of half the clients or fewer"
     elif knee.lo != knee.floor:
         yield f"c={knee.floor} holds by no more than noise, or throughput had stopped to rise there"
     if bound_c := min((level["c"] for level in answers.levels if level["client_bound"]), default=None):

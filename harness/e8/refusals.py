@@ -61,6 +61,7 @@ BEFORE: tuple[Check, ...] = (
 AFTER_FIRST: tuple[Check, ...] = (
     rules.no_success,
     rules.first_rung_late,
+    rules.first_rung_unsteady,
     rules.pool_unobserved,
     rules.pool_under_floor,
     rules.lease_headroom,

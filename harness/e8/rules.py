@@ -5,6 +5,7 @@ Each gives None where it holds, a sentence where it does not, or ``Unknown``. Se
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import dataclass
 
 from harness.e8.arms import ARMS, BASES, CAPACITY, NO_BASIS, REALISM, sandbox_floor, threshold
@@ -204,6 +205,20 @@ def first_rung_late(ladder: Ladder) -> Said:
                 f"{rung.name} ended by its deadline after {_number(rung.attempts)} of {_number(rung.planned_turns)} "
                 "planned turns, and every rung is held against c=1: see why single turns take so long"
             )
+    return None
+
+
+def first_rung_unsteady(ladder: Ladder) -> Said:
+    """A p95 at c=1 that a few stalled turns made bounds nothing: every rung would be healthy against it."""
+    first = [rung for rung in ladder.rungs if rung.c == 1 and rung.p50_ms is not None and rung.p95_ms is not None]
+    if not first:
+        return None
+    p50_ms, p95_ms = (statistics.median(getattr(rung, name) for rung in first) for name in ("p50_ms", "p95_ms"))
+    if p95_ms > threshold("unsteady_x") * p50_ms:
+        return (
+            f"a turn of c=1 takes {p50_ms:.0f} ms, and its p95 is {p95_ms:.0f} ms: some turns stalled, and every rung "
+            "is held against that p95; see what stood still, and climb again"
+        )
     return None
 
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from harness.e8.arms import USL_LEVELS
+from harness.e8.arms import USL_LEVELS, threshold
 
 RESAMPLES = 400
 CONFIDENCE = 0.98
@@ -51,7 +51,9 @@ def fit(points: Sequence[Point]) -> Usl | None:
     if len(levels) < USL_LEVELS or levels[0] != 1 or any(tps <= 0 for _, tps in points):
         return None
     carried = {c: statistics.median(tps for at, tps in points if at == c) for c in levels}
-    best = max(levels, key=lambda c: carried[c])
+    # of a plateau its first level: which of the others is highest, noise decides
+    most = max(carried.values()) * (1 - threshold("noise_pct") / 100)
+    best = min(c for c in levels if carried[c] >= most)
     # a single-peaked curve that is higher at best than at the level below peaks above that one
     bounded = Usl(None, None, None, lower_bound_c=max([c for c in levels if c < best], default=1.0))
     if levels[-1] < 2 * best:

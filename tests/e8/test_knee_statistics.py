@@ -100,7 +100,13 @@ def cliff(rng: random.Random) -> tuple[float, Curve, Curve]:
     return peak, lambda c: 10 * (c if c <= peak else peak * peak / c), lambda c: 100
 
 
-@pytest.mark.parametrize("law", [universal, saturated, peaked, cliff])
+def plateau(rng: random.Random, most: float = 100) -> tuple[float, Curve, Curve]:
+    """Linear to a plateau that never falls, with a latency that tells nothing: only throughput shows the knee."""
+    full = math.exp(rng.uniform(math.log(2), math.log(most)))
+    return full, lambda c: 10 * min(c, full), lambda c: 100
+
+
+@pytest.mark.parametrize("law", [universal, saturated, peaked, cliff, plateau])
 @pytest.mark.parametrize("noise", [0.01, 0.03])
 def test_the_interval_holds_the_true_knee(law: Callable[[random.Random], Any], noise: float) -> None:
     """400 ladders with a true peak each, doubling to 256: 95 % of the intervals hold it, and all see a knee."""
@@ -113,6 +119,37 @@ def test_the_interval_holds_the_true_knee(law: Callable[[random.Random], Any], n
     assert all(knee["lo_c"] <= knee["floor_c"] <= knee["hi_c"] for knee in found)
     widths = sorted(knee["hi_c"] / knee["lo_c"] for knee in found)
     assert widths[len(widths) // 2] <= 8, "an interval that says nothing holds everything"
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.05])
+def test_a_top_that_no_longer_rises_is_no_ladder_without_a_knee(noise: float) -> None:
+    """1,000 ladders that end a doubling or more into a plateau, on which latency stays in its bound."""
+    rng = random.Random(15)
+    laws = [plateau(rng, most=64) for _ in range(1000)]
+    ladders = [ladder(rng, DOUBLING[1], tps, p95_ms, noise) for _, tps, p95_ms in laws]
+    assert Counter(knee["answer"] for knee in knees(ladders)) == {"knee": 1000}
+
+
+@pytest.mark.parametrize(
+    ("tps", "lo", "hi", "floor"),
+    [
+        ({1: 19.1, 2: 38.2, 4: 38.9, 8: 39.1, 16: 39.0}, 1, 8, 8),
+        ({1: 9.2, 2: 18.5, 4: 36.2, 8: 38.9}, 2, 8, 8),
+        ({1: 10, 2: 20, 4: 20}, 1, 4, 4),
+        ({1: 10, 2: 20, 4: 40, 8: 80, 16: 79, 32: 78}, 4, 16, 8),
+    ],
+    ids=["every rung waits", "the top alone", "as fast as half of it", "falls within noise"],
+)
+def test_where_throughput_stopped_rising_a_knee_is_told(tps: dict[int, float], lo: int, hi: int, floor: int) -> None:
+    """Whatever p95 says: the floor is the highest healthy level, the knee lies where the last rise was."""
+    (knee,) = knees([ladder(random.Random(1), list(tps), lambda c: tps[int(c)], lambda c: 100, 0.0)])
+    assert (knee["answer"], knee["lo_c"], knee["hi_c"], knee["floor_c"]) == ("knee", lo, hi, floor)
+
+
+def test_a_level_that_alone_does_not_rise_is_stepped_over() -> None:
+    tps = {1: 10.0, 2: 20.0, 4: 40.0, 8: 41.0, 16: 160.0}
+    (knee,) = knees([ladder(random.Random(1), list(tps), lambda c: tps[int(c)], lambda c: 100, 0.0)])
+    assert (knee["answer"], knee["floor_c"]) == ("not-observed", 16)
 
 
 def test_an_automatic_ladder_narrows_the_interval_and_ends() -> None:

@@ -70,3 +70,9 @@ def test_too_few_levels_and_ladders_without_a_first_one_are_not_fitted() -> None
 def test_saturation_from_the_first_client_is_a_peak_at_one() -> None:
     fit = usl.fit([(c, 10.0 - 0.1 * c) for c in (1, 2, 4, 8, 16)])
     assert fit is not None and fit.peak_c == 1
+
+
+def test_a_plateau_is_not_below_the_level_before_it() -> None:
+    """Which of four equal levels is highest, noise decides: it says nothing of where the peak does not lie."""
+    fit = usl.fit([(1, 19.1), (2, 38.2), (4, 38.9), (8, 39.1), (16, 39.0)])
+    assert fit is not None and fit.peak_c is None and fit.lower_bound_c == 1
