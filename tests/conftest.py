@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness import processes
+from harness.e8.cpu import host_cpu_s
 from harness.files import read_json
 from harness.graph.receipts import PROJECT
 from harness.runs import RunFolder
@@ -108,6 +110,22 @@ class Doit:
             ]
             found += [name for name in memory if Path(name).exists()]
         return found
+
+
+REST_LIMIT_S = 180.0
+
+
+def wait_for_rest(most: float = 0.08) -> None:
+    """Wait until this machine is at rest for a second: a ladder beside another load is refused, and rightly."""
+    end_s = time.monotonic() + REST_LIMIT_S
+    while time.monotonic() < end_s:
+        before, began_s = host_cpu_s().value, time.monotonic()
+        time.sleep(1)
+        after = host_cpu_s().value
+        assert before is not None
+        assert after is not None
+        if (after - before) / (time.monotonic() - began_s) / len(os.sched_getaffinity(0)) < most:
+            return
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 
 from harness import processes
 from harness.cli import main
-from tests.conftest import Doit
+from tests.conftest import Doit, wait_for_rest
 
 pytestmark = [pytest.mark.fleet, pytest.mark.sweep, pytest.mark.timeout(900)]
 
@@ -25,6 +25,7 @@ REALISM = {"arm": "realism", "ladder": "1 2 4 8", "e8.turns_per_rung": "10", "e8
 
 @pytest.fixture
 def ladders(tmp_path: Path) -> Iterator[Doit]:
+    wait_for_rest()
     doit = Doit(tmp_path / "runs")
     yield doit
     processes.end(doit.processes(), grace_s=1)

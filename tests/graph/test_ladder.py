@@ -19,7 +19,7 @@ from harness.e8.tier.settings import Profile, TierSettings
 from harness.files import read_json
 from harness.graph import receipts
 from harness.runs import RunFolder
-from tests.conftest import Doit
+from tests.conftest import Doit, wait_for_rest
 
 pytestmark = [pytest.mark.fleet, pytest.mark.timeout(300)]
 
@@ -38,6 +38,7 @@ SLOW = "300/12/64/0.5"
 @pytest.fixture(scope="module")
 def climbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Doit, str]]:
     """One ladder, climbed to its verdict; and what the terminal said."""
+    wait_for_rest()
     doit = Doit(tmp_path_factory.mktemp("climbed") / "runs", dict(SETTINGS))
     code, output = doit("e8", "run=one")
     assert code == 0, output
@@ -48,6 +49,7 @@ def climbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Doit, st
 @pytest.fixture
 def ladders(tmp_path: Path) -> Iterator[Doit]:
     """An empty runs folder for small ladders."""
+    wait_for_rest()
     doit = Doit(tmp_path / "runs", dict(SETTINGS))
     yield doit
     processes.end(doit.processes(), grace_s=1)
