@@ -76,8 +76,13 @@ class LadderVerdict:
         """Whether there was no ladder to judge at all: evidence or tables that cannot be read."""
         return self.word == REFUSED and not self.refusals and not self.rungs
 
+    def _own_thresholds(self) -> dict[str, float]:
+        """What this ladder asked to be judged by in the place of the usual numbers."""
+        own = {"degrade_x": self.degrade_x, "min_c": self.min_c}
+        return {name: float(value) for name, value in own.items() if value is not None}
+
     def to_json(self) -> dict[str, Any]:
-        """The machine's form."""
+        """The machine's form. ``thresholds`` are the numbers that it was judged by."""
         return {
             "schema": SCHEMA,
             "run": self.run,
@@ -99,7 +104,7 @@ class LadderVerdict:
             "usl": self.usl.to_json() if self.usl else None,
             "degrade_x": self.degrade_x,
             "min_c": self.min_c,
-            "thresholds": {name: threshold.value for name, threshold in THRESHOLDS.items()},
+            "thresholds": {name: each.value for name, each in THRESHOLDS.items()} | self._own_thresholds(),
             "marginal_ms_per_turn": self.marginal_ms_per_turn,
             "marginal_range_ms": list(self.marginal_range_ms) if self.marginal_range_ms else None,
             "background_ms_per_s": self.background_ms_per_s,

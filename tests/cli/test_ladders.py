@@ -199,3 +199,17 @@ def test_a_run_that_is_not_there_sends_to_the_list_that_has_ladders(
     code, _, error = say(capsys, *words)
     assert code == 3 and "`harness runs` lists what is there" in error
     assert "capacity-worker-cpu" in say(capsys, "runs")[1]
+
+
+def test_the_thresholds_of_a_verdict_are_those_it_was_judged_by(
+    runs: Path, quotable: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    usual = json.loads(say(capsys, "gate", quotable, "--json")[1])["thresholds"]
+    other = RunFolder(runs / "asked-for-less")
+    other.evidence.mkdir(parents=True)
+    document = json.loads((runs / quotable / "evidence" / "ladder.json").read_text())
+    (other.evidence / "ladder.json").write_text(json.dumps(document | {"min_c": 1, "degrade_x": 3}))
+    seal(other)
+    verdict = json.loads(say(capsys, "gate", other.run, "--json")[1])
+    assert verdict["thresholds"] == usual | {"min_c": verdict["min_c"], "degrade_x": verdict["degrade_x"]}
+    assert (usual["min_c"], verdict["min_c"], usual["degrade_x"], verdict["degrade_x"]) == (4, 1, 2, 3)
