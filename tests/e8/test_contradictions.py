@@ -83,6 +83,19 @@ def settings(files: Files, **values: Any) -> dict[str, bytes]:
 CLEAN = made_files()
 FEW_TURNS = CLEAN["c2.turns.jsonl"].rpartition(b"{")[0]
 STRANGE = CLEAN["c2.turns.jsonl"].replace(b'"client":2', b'"client":3')
+POLLS = CLEAN["c4.metrics.jsonl"]
+
+
+def asked(files: Files, ladder: str, **values: Any) -> dict[str, bytes]:
+    """The files of a ladder that was asked for by these words."""
+    return changed(settings(files, ladder=ladder, **values), "rungs.json", ladder=ladder)
+
+
+def injected(files: Files, fault: str) -> dict[str, bytes]:
+    line = json.dumps({"at": "2026-11-30T12:00:00.000Z", "rung": "c4", "fault": fault, "did": "SIGSTOP"})
+    return {**files, "faults.jsonl": line.encode() + b"\n"}
+
+
 CONTRADICTIONS: dict[str, tuple[Files, str]] = {
     "a record of its own says another p95": (
         changed(CLEAN, "c4.json", p95Ms=1),
@@ -189,6 +202,68 @@ CONTRADICTIONS: dict[str, tuple[Files, str]] = {
         changed(CLEAN, "workload.json", duty=0.07),
         "workload.json says duty 0.07, and ladder.json 0.0098",
     ),
+    "another ladder was asked for": (
+        settings(CLEAN, ladder="1 2 4 8 16 32"),
+        "run.json says ladder '1 2 4 8 16 32', and rungs.json '1 2 4 8 16'",
+    ),
+    "a rung that was asked for is gone": (
+        asked(CLEAN, "1 2 4 8 16 32"),
+        "rungs.json says ladder '1 2 4 8 16 32', and ladder.json plans",
+    ),
+    "another stub was asked for": (settings(CLEAN, e8__profile="300/12/64/0.5"), "run.json says e8.profile"),
+    "another tier was asked for": (settings(CLEAN, e8__sandboxes=2), "run.json says e8.sandboxes 2, and ladder.json"),
+    "a fault that nobody injected": (
+        settings(CLEAN, fault="freeze worker 2 at c4"),
+        "run.json says fault 'freeze worker 2 at c4', and faults.jsonl does not say",
+    ),
+    "a fault that nobody asked for": (
+        injected(CLEAN, "freeze worker 2 at c4"),
+        "faults.jsonl says that 'freeze worker 2 at c4' was done, and run.json says fault []",
+    ),
+    "turns of a rung that nobody planned": (
+        {**CLEAN, "c32.turns.jsonl": CLEAN["c16.turns.jsonl"]},
+        "c32.turns.jsonl is there, and ladder.json neither has nor plans a rung c32",
+    ),
+    "a try that no record counts": (
+        {**CLEAN, "c4.cut1.turns.jsonl": b"{"},
+        "c4 says cut_tries 0, and the files are there of 1 tries",
+    ),
+    "a try that left nothing": (
+        recorded(CLEAN, "c4", cut_tries=2),
+        "c4 says cut_tries 2, and the files are there of 0",
+    ),
+    "polls that are gone": (without(CLEAN, "c4.metrics.jsonl"), "there is no c4.metrics.jsonl"),
+    "polls of nothing": ({**CLEAN, "c4.metrics.jsonl": b""}, "c4.metrics.jsonl comes to lag_p99_worst_ms nothing"),
+    "polls of another rung": (
+        {**CLEAN, "c4.metrics.jsonl": CLEAN["c8.metrics.jsonl"]},
+        "c4.metrics.jsonl comes to lag_p99_worst_ms 1.9",
+    ),
+    "polls of another pool": (
+        {**CLEAN, "c4.metrics.jsonl": POLLS.replace(b'"sandbox_pool_size": 4', b'"sandbox_pool_size": 1')},
+        "c4.metrics.jsonl tells of 1 to 1 sandboxes, and its record says 4",
+    ),
+    "both records say another lag": (recorded(CLEAN, "c4", lag_p99_worst_ms=9999), "comes to lag_p99_worst_ms 1.5"),
+    "both records say more leases": (recorded(CLEAN, "c4", lease_saturation=16), "comes to lease_saturation 1.0"),
+    "no pins": (without(CLEAN, "pins.json"), "there is no pins.json"),
+    "no state of the tier": (without(CLEAN, "tier.json"), "there is no tier.json"),
+    "turns shorter than the stub sleeps": (
+        changed(
+            changed(
+                CLEAN, "ladder.json", profile={"ttftMs": 25, "tokenDelayMs": 2, "outputTokens": 64, "toolCallRate": 1}
+            ),
+            "target.json",
+            profile={"ttftMs": 25, "tokenDelayMs": 2, "outputTokens": 64, "toolCallRate": 1},
+        ),
+        "and the stub's profile alone makes a turn last 182 ms",
+    ),
+    "turns that were counted ended by time": (
+        recorded(CLEAN, "c4", ended="time is up"),
+        "c4 ended because its time was",
+    ),
+    "a worker that spent more than there was": (
+        recorded(CLEAN, "c4", workers=[{**json.loads(CLEAN["c4.json"])["workers"][0], "cpu_s": 900}]),
+        "c4 says cpu_s 900 of worker 1",
+    ),
     "a workload of the other arm": (changed(CLEAN, "workload.json", arm="realism"), "workload.json says arm 'realism'"),
 }
 
@@ -247,7 +322,8 @@ def test_a_rung_that_was_cut_is_not_one_of_all_turns(tmp_path: Path) -> None:
 
 def test_tries_that_were_cut_off_are_kept_and_are_no_turns_of_the_rung(tmp_path: Path) -> None:
     torn = CLEAN["c4.turns.jsonl"][:500]
-    verdict = graded({**CLEAN, "c4.cut1.turns.jsonl": torn, "c4.cut1.metrics.jsonl": b"{"}, tmp_path)
+    again = recorded(CLEAN, "c4", cut_tries=1)
+    verdict = graded({**again, "c4.cut1.turns.jsonl": torn, "c4.cut1.metrics.jsonl": b"{"}, tmp_path)
     assert verdict.word == PASS
 
 

@@ -184,3 +184,37 @@ def test_an_array_that_says_two_things_of_the_whole_is_refused() -> None:
 def test_a_rung_that_comes_again_in_an_array_is_a_repeat() -> None:
     found = parse_ladder([RECORD, RECORD | {"c": 1}, RECORD])
     assert [rung.name for rung in found.rungs] == ["c32", "c1", "c32.r2"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("wall_ms", 5e-324),
+        ("throughput", 1e308),
+        ("rss_bytes", [1e300]),
+        ("loop_lag_p99", [1e16]),
+        ("over_admission", 9 * 10**18),
+        ("store_connections_delta", -(10**18)),
+        ("execs_per_turn", {"1": 9 * 10**18}),
+        ("workers", [{"cpu_s": 1e300}]),
+        ("success_rate", 5),
+    ],
+)
+def test_a_number_that_no_measurement_can_be_is_refused_by_its_rung_and_field(key: str, value: object) -> None:
+    with pytest.raises(ReportFormatError, match=r"^rung 2: (\w+) (is|holds) .*, (which no measurement|and must be)"):
+        parse_ladder([{"c": 1, "attempts": 10, "ok_n": 10}, {"c": 2, "attempts": 10, "ok_n": 10, key: value}])
+
+
+@pytest.mark.parametrize("about", [{"degrade_x": 0}, {"host_rest_pct": 1000}, {"duty": 1.5}, {"duty_second": 5e-324}])
+def test_a_share_or_bound_of_the_whole_is_what_it_can_be(about: dict[str, float]) -> None:
+    with pytest.raises(ReportFormatError, match=f"^{next(iter(about))} is "):
+        parse_ladder({"schema": 1, "rungs": [], **about})
+
+
+@pytest.mark.parametrize(
+    "about", [{"ttftMs": -300}, {"toolCallRate": 50}, {"toolCallRate": 1e9}, {"tokenDelayMs": 1e300}]
+)
+def test_a_profile_that_no_stub_has_is_a_finding(about: dict[str, float]) -> None:
+    profile = {"ttftMs": 10, "tokenDelayMs": 1, "outputTokens": 64, "toolCallRate": 0.5} | about
+    ladder = parse_ladder({"schema": 1, "rungs": [], "profile": profile})
+    assert ladder.profile is None and next(iter(about)) in ladder.unusable["profile"]

@@ -43,6 +43,18 @@ def test_a_whole_run_is_graded(folder: RunFolder) -> None:
     assert path.parent == folder.verdicts
 
 
+def test_a_table_that_the_index_calls_empty_is_read(tmp_path: Path) -> None:
+    """How many rows a table holds, the table alone says."""
+    failing = saved_run(tmp_path, "failures")
+    before = grade_run(failing)[0]
+    index = read_json(failing.tables_index)
+    for about in index["tables"].values():
+        about["rows"] = 0
+    write_json(failing.tables_index, index)
+    after = grade_run(failing)[0]
+    assert (after.word, after.to_json()) == ("FAIL", before.to_json())
+
+
 def test_an_index_of_another_run_is_refused(folder: RunFolder) -> None:
     write_json(folder.tables_index, read_json(folder.tables_index) | {"run": "other"})
     verdict, _ = grade_run(folder)
