@@ -82,6 +82,8 @@ class LadderFiles:
     plan: Json | None
     target: Json | None
     workload: Json | None
+    pins: Json | None
+    tier: Json | None
     records: Mapping[str, Rung]
     turns: Mapping[str, TurnSums]
     polled: Mapping[str, Polled]
@@ -110,6 +112,8 @@ def read_ladder_files(evidence: Path, files: Mapping[str, str]) -> LadderFiles |
         plan=_object(evidence, RUNGS_FILE, files),
         target=_object(evidence, TARGET_FILE, files),
         workload=_object(evidence, WORKLOAD_FILE, files),
+        pins=_object(evidence, PINS_FILE, files),
+        tier=_object(evidence, TIER_FILE, files),
         records={name: _record(evidence / path) for name, path in names.items()},
         turns={name: _sums(evidence / path) for path in files if (name := _rung_of(path, TURNS))},
         polled={name: _polled(evidence / path) for path in files if (name := _rung_of(path, POLLS))},

@@ -46,7 +46,7 @@ ALLOWED = tuple(
     (re.compile(file), re.compile(row), re.compile(kind), reason)
     for file, row, kind, reason in (
         (r".*\.json", ANY, "as text", SAME_NUMBER),
-        (r"(run|rungs|workload)\.json", r"\.schema", ANY, FORM),
+        (r"(run|rungs|workload|pins)\.json", r"\.schema", ANY, FORM),
         (r"run\.json", rf"\.settings\.(?!e8\.({HELD_SETTINGS})$).*", ANY, "a setting that no record repeats"),
         (r"rungs\.json", r"\.ladder", ANY, "what was asked for; the rungs that it came to are judged"),
         (r"target\.json", r"\.pool", GONE, "the turns of the rungs tell it at the latest"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 
 from harness.e8.ladder import AUTO
@@ -55,6 +56,7 @@ def left(ladder: Ladder, files: LadderFiles) -> Iterator[str]:
         for name in always:
             if name not in files.names:
                 yield f"there is no {name}, which a harness leaves beside every ladder that it measures"
+        yield from _system(ladder, files)
     planned = {*(ladder.planned or ()), *(rung.name for rung in ladder.rungs)}
     for ending, of_rungs in ((TURNS, files.turns), (POLLS, files.polled)):
         for name in sorted(of_rungs.keys() - planned):
@@ -67,6 +69,18 @@ def left(ladder: Ladder, files: LadderFiles) -> Iterator[str]:
                 f"{rung.name} says cut_tries {rung.cut_tries}, and the files are there of "
                 f"{len(files.cut.get(rung.name, ()))} tries that were cut off"
             )
+
+
+def _system(ladder: Ladder, files: LadderFiles) -> Iterator[str]:
+    """What was measured is what was pinned and started; that no rung differs from another is a rule's."""
+    told = ladder.rungs[-1].system or {}
+    pins = (files.pins or {}).get("pins")
+    if files.pins is not None and "pins" in told and told["pins"] != json.dumps(pins, sort_keys=True):
+        yield f"{PINS_FILE} says pins {_said(pins)}, and {LADDER_FILE} that {_said(told['pins'])} was measured"
+    started = {"measured": ladder.measured, "boot_id": told.get("boot id")}
+    for name, recorded in started.items() if files.tier is not None and ladder.measured == EMBEDDED else ():
+        if (said := (files.tier or {}).get(name)) != recorded:
+            yield f"{TIER_FILE} says {name} {_said(said)}, and {LADDER_FILE} {_said(recorded)}"
 
 
 # --- what was polled
