@@ -17,6 +17,7 @@ from harness.e8.turns import Turn, failures
 
 TICKS_S = 0.1  # CPU time of a host, and of processes that ended, is told in ticks of 10 ms
 TOLERANCE = 1.05  # counters and clock are not read at one moment
+LONGEST_SPAN = 2.0  # × the rung's time, between two readings: beyond it most of what they differ by may be no turn's
 SETTLE_S = 1.2  # a tick of the workers' telemetry: their CPU time is then told as of a moment at which nothing moved
 
 
@@ -97,6 +98,12 @@ def compose(
     cores = after.reading.cores
     tier_cores = min(len(after.reading.workers), cores) if cores and after.reading.workers else None
     told = worker_cpu_difference(before.reading, after.reading, len(ok))
+    if told.value is not None and (span_s := after.at_s - before.at_s) > LONGEST_SPAN * wall_s:
+        told = Measured(
+            None,
+            f"the workers' CPU time was told over {span_s:.1f} s and the rung took {wall_s:.1f} s: what they did "
+            "without its turns may be most of it; send more turns per rung",
+        )
     what = "the workers' CPU time"
     seen = spent(between(before.cpu_s["worker"], after.cpu_s["worker"], what), what, len(ok))
     worker_cpu_s = at_most("worker_cpu_s", known("worker_cpu_s", told if seen.value is None else seen), cores)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -98,7 +99,7 @@ class Snapshot:
     """The target while nothing moves. Everything cumulative is here to be differenced.
 
     ``cpu_s`` is part → CPU seconds (supervisor, stub, relay, store, sandbox, worker, host). ``execs_per_turn`` is the
-    stub's count since it began: number of execs → turns.
+    stub's count since it began: number of execs → turns. ``at_s`` is when ``reading`` was had, on the monotonic clock.
     """
 
     reading: Reading
@@ -108,6 +109,7 @@ class Snapshot:
     store_connections: Measured
     descriptors: Measured
     system: Mapping[str, str]
+    at_s: float = 0.0
 
 
 def look_at_cpu(target: Target, reading: Reading) -> dict[str, Measured]:
@@ -130,7 +132,7 @@ def look(target: Target, cpu_s: Mapping[str, Measured] | None = None) -> Snapsho
 
     CPU time is read last, so that little lies between it and the turns that come next.
     """
-    reading = read_metrics(target.admin)
+    reading, at_s = read_metrics(target.admin), time.monotonic()
     stats = read_stub_stats(target.stub)
     execs_per_turn = _counts(stats.get("execsPerTurn")) if stats else None
     found = Snapshot(
@@ -141,11 +143,13 @@ def look(target: Target, cpu_s: Mapping[str, Measured] | None = None) -> Snapsho
         store_connections=store_connections(target.tier),
         descriptors=_descriptors(target.tier, reading),
         system=system_of(target, reading),
+        at_s=at_s,
     )
     if cpu_s is not None:
         return replace(found, cpu_s=cpu_s)
     cpu_s, latest = look_at_cpu(target, reading), read_metrics(target.admin)
-    return replace(found, cpu_s=cpu_s, reading=latest if latest.pids == reading.pids else reading)
+    same = latest.pids == reading.pids
+    return replace(found, cpu_s=cpu_s, reading=latest, at_s=time.monotonic()) if same else replace(found, cpu_s=cpu_s)
 
 
 def system_of(target: Target, reading: Reading) -> dict[str, str]:

@@ -57,7 +57,7 @@ def test_where_nothing_counts_execs_duty_reads_not_measured(stand_in: StandIn) -
     made = check(target_of(stand_in), REALISM, "e6-ocp")
     assert (made.duty, made.duty_second, made.execs_per_turn) == (None, None, None)
     assert made.duty_text == "not measured"
-    assert made.reason == "the stub does not count execs and e8.exec_count_cmd is not set"
+    assert made.reason == "the stub tells no usable count of execs and e8.exec_count_cmd is not set"
     assert len(stand_in.turns) == 10
 
 

@@ -218,6 +218,21 @@ def test_cpu_that_no_host_can_have_spent_is_unknown(stand_in: StandIn, tmp_path:
     assert rung.why_unknown["worker_cpu_s"].startswith("200 s of CPU were told, and 2 cores could spend")
 
 
+def test_worker_cpu_that_was_told_over_a_longer_time_than_the_rungs_is_unknown(
+    stand_in: StandIn, tmp_path: Path
+) -> None:
+    def metrics() -> dict[str, Any]:
+        document = metrics_document()
+        for worker in document["workers"]:
+            worker["cpu_seconds"] = 0.3 * time.monotonic()
+        return document
+
+    stand_in.metrics = metrics
+    rung = run_rung(target_of(stand_in), dataclasses.replace(PLAN, settle_s=1.5), tmp_path, mark="m")
+    assert rung.worker_cpu_s is None
+    assert "the workers' CPU time was told over" in rung.why_unknown["worker_cpu_s"]
+
+
 @pytest.mark.parametrize(
     "counts", [{"9" * 5000: 1}, {"1": -1}, {"1": True}, {"1": 10**30}, {"٣": 1}, {"-1": 1}, {"": 1}, {"1": 1.5}]
 )
