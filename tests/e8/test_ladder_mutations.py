@@ -48,7 +48,6 @@ ALLOWED = tuple(
         (r".*\.json", ANY, "as text", SAME_NUMBER),
         (r"(run|rungs|workload|pins)\.json", r"\.schema", ANY, FORM),
         (r"run\.json", rf"\.settings\.(?!e8\.({HELD_SETTINGS})$).*", ANY, "a setting that no record repeats"),
-        (r"rungs\.json", r"\.ladder", ANY, "what was asked for; the rungs that it came to are judged"),
         (r"target\.json", r"\.pool", GONE, "the turns of the rungs tell it at the latest"),
         (r"target\.json", r"\.(placement|generator_cores)", ANY, ONCE_TOLD),
         (r"workload\.json", rf"\.({NOT_JUDGED})", ANY, ONCE_TOLD),

@@ -19,6 +19,9 @@ AT_RUNG = " at c"
 
 def asked_for(ladder: Ladder, plan: Json | None, settings: Json) -> Iterator[str]:
     """The ladder that was asked for is the one that was planned, and its tier the one that was started."""
+    for key in ("ladder", "fault", "e8.profile"):
+        if not isinstance(settings.get(key), str):
+            yield f"run.json says {key} {_said(settings.get(key))}, and a harness writes what was asked for, or ''"
     asked, named = _words((plan or {}).get("ladder")), _words(settings.get("ladder"))
     if named and named != asked:
         yield f"run.json says ladder {_said(named)}, and {RUNGS_FILE} {_said(asked)}"
@@ -38,7 +41,7 @@ def asked_for(ladder: Ladder, plan: Json | None, settings: Json) -> Iterator[str
 
 def faults(ladder: Ladder, injected: frozenset[str], settings: Json) -> Iterator[str]:
     """What was to go wrong, and what did."""
-    asked = {part for part in map(_words, str(settings.get("fault") or "").split(";")) if part}
+    asked = {part for part in map(_words, _words(settings.get("fault")).split(";")) if part}
     if strange := sorted(injected - asked):
         yield f"{FAULTS_FILE} says that {_said(strange[0])} was done, and run.json says fault {_said(sorted(asked))}"
     measured = {rung.name for rung in ladder.rungs}
