@@ -132,7 +132,7 @@ def files_of(ladder: Ladder, turns: Mapping[str, list[Turn]], *, run: str = RUN)
         "workload.json": workload.to_json() | {key: document[key] for key in WORKLOAD_FACTS},
         "ladder.json": {"run": run, **document},
         "pins.json": {"schema": 1, "pins": {"git": "2.39"}},
-        "tier.json": {"measured": EMBEDDED, "boot_id": SYSTEM["boot id"]},
+        "tier.json": {"measured": EMBEDDED, "boot_id": (ladder.rungs[-1].system or {}).get("boot id")},
         **{f"{rung.name}.json": rung.to_json() for rung in ladder.rungs},
     }
     made = {name: json.dumps(content, indent=1).encode() + b"\n" for name, content in files.items()}
