@@ -125,6 +125,7 @@ class _Watch:
         at_ms = round((time.monotonic() - self._began_s) * 1000)
         line = {"at_ms": at_ms, "tail": tail, "problem": reading.problem, "metrics": reading.document}
         self._file.write(json.dumps(line) + "\n")
+        self._file.flush()
 
     def settle(self, for_s: float) -> None:
         """Ask on while nothing is sent any more: the workers' last tick is told only now."""
