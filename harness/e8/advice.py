@@ -111,7 +111,9 @@ ADVICE: Mapping[str, Advice] = {
     ),
     "success_under_floor": Advice(TARGET, "Read which failures the rungs count, remove their cause, and climb again."),
     "rungs_missing": Advice(
-        EVIDENCE, "Go on with the run, by ./doit e8 run= and its name; rungs that were measured are kept."
+        EVIDENCE,
+        "Climb a new ladder: one that is saved is over, and what it measured stands. Where another rule refused a "
+        "rung, begin with that one.",
     ),
     "rungs_unplanned": Advice(
         EVIDENCE, "Leave the rungs of another ladder out, or adopt the record with the plan that names them."

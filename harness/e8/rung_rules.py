@@ -206,9 +206,9 @@ def rungs_missing(ladder: Ladder) -> Said:
         return "no rung was measured, so there is nothing to read"
     measured = {rung.name for rung in ladder.rungs}
     if absent := [name for name in ladder.planned or () if name not in measured]:
-        return f"not all of the planned ladder was measured ({', '.join(absent)}); go on with it"
+        return f"not all of the planned ladder was measured ({', '.join(absent)}): climb a new one, or adopt all of it"
     if ladder.complete is False:
-        return "the ladder was not climbed to its end: further rungs were to be found; go on with it"
+        return "the ladder was not climbed to its end: further rungs were to be found; climb a new one"
     for rung in ladder.rungs:
         before = rung_name(rung.c, rung.repeat - 1)
         if rung.repeat > 1 and before not in measured:

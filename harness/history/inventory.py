@@ -80,7 +80,9 @@ def run_state(folder: RunFolder) -> RunState:
         state=_state(folder, is_ladder, graded=verdict is not None),
         verdict=_text(verdict, "verdict"),
         drill=drill_of(run_settings(folder)),
-        reason=_text(verdict, "reason") or _text(_read(folder.closed), "reason"),
+        reason=_text(verdict, "reason")
+        or _text(_read(folder.closed), "reason")
+        or _text(_read(folder.failed), "reason"),
     )
 
 
