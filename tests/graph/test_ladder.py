@@ -375,7 +375,8 @@ def test_a_rung_is_never_measured_twice(ladders: Doit, deed: str) -> None:
         assert code == 0, output
         assert (folder.evidence / "c1.json").read_bytes() == record, "what was measured is taken as it is"
         assert (folder.evidence / "c1.turns.jsonl").read_bytes() == turns
+        assert (folder.evidence / "c2.cut1.turns.jsonl").stat().st_size, "turns answered before the kill are kept"
     else:
         assert code == 2, output
         assert "not as it was when c1 was measured, and a rung is not measured twice" in output
-    assert (folder.live / "c2.cut1.turns.jsonl").stat().st_size, "turns that were answered before the kill are kept"
+        assert (folder.live / "c2.turns.jsonl").stat().st_size, "what was cut off stays where it is"
