@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.e8 import chain, workload
+from harness.e8.probes import Probe, Timing
 from harness.e8.turns import Turn
-from harness.e8.workload import Probe, Ran, Timing, Workload, calibrate, next_repeats, prepare_capacity
+from harness.e8.workload import Ran, Workload, calibrate, next_repeats, prepare_capacity
 from harness.errors import PreflightError
 
 

@@ -54,4 +54,4 @@ def test_a_wrong_digest_refuses_the_run_before_anything_is_started(doit: Doit, t
     assert "error: r pins: envoy is sha256:" in output
     assert not doit.folder("r").fleet_json.exists()
     code, output = doit()
-    assert "stands after plan" in output
+    assert "stopped: envoy is sha256:" in output
