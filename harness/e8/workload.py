@@ -284,8 +284,12 @@ def seed(bench: Bench) -> str:
 
 def _costs_alike(bench: Bench, command: str) -> dict[str, float]:
     """Cost of one exec in every sandbox. Raises PreflightError when one lies too far from the first."""
+    timed: dict[str, list[float]] = {sandbox: [] for sandbox in bench.sandboxes()}
     for _ in range(TIMINGS_BEFORE_GIVING_UP):
-        costs = {sandbox: _time(bench, sandbox, command, steady=False).cost_ms for sandbox in bench.sandboxes()}
+        for sandbox, seen in timed.items():
+            seen.append(_time(bench, sandbox, command, steady=False).cost_ms)
+        # medians: what disturbs one timing is no difference between two sandboxes
+        costs = {sandbox: round(statistics.median(seen), 3) for sandbox, seen in timed.items()}
         reference, *others = costs.values()
         if all(abs(cost - reference) <= reference * MAX_SANDBOXES_APART_PCT / 100 for cost in others):
             return costs

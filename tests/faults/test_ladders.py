@@ -50,11 +50,15 @@ def climb(ladders: Doit, capsys: pytest.CaptureFixture[str], settings: dict[str,
         ({"ladder": "1 2 4", "fault": "freeze worker 1 at c4"}, "worker_frozen", "was frozen at c4"),
         ({"ladder": "1 2", "fault": "kill stub at c1"}, "no_success", "ZERO successful turns at c=1 (20 × 200 with an"),
         ({"ladder": "1 2", "fault": "change stub at c2 to 20/1/64/0.5"}, "system_changed", "system under test changed"),
-        ({"ladder": "1 2", "fault": "kill worker 1 at c2"}, "system_changed", "system under test changed: worker was"),
+        (
+            {"ladder": "1 2", "fault": "kill worker 1 at c2"},
+            "system_changed",
+            "system under test changed: restarts of workers",
+        ),
         (
             {"ladder": "1 4", "fault": "burn generator at c4 by 60 ms"},
             "generator_bound",
-            "the generator used or waited",
+            "the rung measured the client",
         ),
     ],
 )
