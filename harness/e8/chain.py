@@ -32,6 +32,10 @@ for ((i = 0; i < {FILES}; i += {CHANGED_EVERY})); do
   echo changed >> d$((i % 16))/f$i.txt
 done
 git commit -q -a -m second
+# an index no younger than its files makes git read those again each time, in one sandbox more than in another
+sleep 0.1
+git read-tree HEAD
+git update-index -q --refresh
 git rev-parse HEAD
 """
 
