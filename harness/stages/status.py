@@ -45,7 +45,7 @@ def text(invocation: Invocation) -> str:
         lines.append(f"      {again('soak')}    a new run, 60 s")
     else:
         lines.append(f"next: {again('soak')}    a run of 60 s on this machine, from pins to verdict")
-        lines.append(f"      {again('e8')}    two ladders of concurrent turns on this machine, about 6 minutes")
+        lines.append(f"      {again('e8')}    two ladders of concurrent turns on this machine, 6 to 8 minutes")
     return "\n".join(lines) + "\n"
 
 

@@ -89,7 +89,7 @@ def test_bare_doit_starts_nothing_and_says_what_to_type(doit: Doit) -> None:
     assert (code, output) == (
         0,
         f"no runs in {doit.runs} yet\nnext: ./doit soak    a run of 60 s on this machine, from pins to verdict\n"
-        "      ./doit e8    two ladders of concurrent turns on this machine, about 6 minutes\n",
+        "      ./doit e8    two ladders of concurrent turns on this machine, 6 to 8 minutes\n",
     )
     assert not doit.runs.exists()
 
