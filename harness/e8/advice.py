@@ -112,8 +112,8 @@ ADVICE: Mapping[str, Advice] = {
     "success_under_floor": Advice(TARGET, "Read which failures the rungs count, remove their cause, and climb again."),
     "rungs_missing": Advice(
         EVIDENCE,
-        "Climb a new ladder: one that is saved is over, and what it measured stands. Where another rule refused a "
-        "rung, begin with that one.",
+        "Climb a new ladder, as one that is saved is over and what it measured stands; where another rule refused a "
+        "rung, begin with that rule.",
     ),
     "rungs_unplanned": Advice(
         EVIDENCE, "Leave the rungs of another ladder out, or adopt the record with the plan that names them."
