@@ -6,13 +6,12 @@ import json
 import os
 import select
 import subprocess
-import sys
 import time
 import typing
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import harness
+from harness.children import module_environment, python_module
 from harness.e8.client import MAX_WAIT_FOR_GO_S, Load
 from harness.errors import LoadError
 from harness.processes import TOKEN_VARIABLE, Identity, identify, send
@@ -35,16 +34,14 @@ class GeneratorProcess:
         self.attempts = 0
         self.ok = 0
         self._said = b""
-        root = str(Path(harness.__file__).resolve().parent.parent)
-        paths = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
         with log.open("ab") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "harness.e8.client", "--turns", str(turns)],
+                python_module("harness.e8.client", "--turns", str(turns)),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 bufsize=0,  # what could not be sent is not tried again at the close
-                env=os.environ | {TOKEN_VARIABLE: mark, "PYTHONPATH": paths},
+                env=module_environment() | {TOKEN_VARIABLE: mark},
             )
         self.identity = identify(self._process.pid) or Identity(self._process.pid, 0)
         try:

@@ -11,12 +11,11 @@ import contextlib
 import http.client
 import json
 import os
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
-import harness
+from harness.children import module_environment, python_module
 from harness.e8.tier.launcher import BOOT_ID, START_LIMIT_S
 from harness.e8.tier.process import MARK_VARIABLE
 from harness.e8.tier.relayclient import ExecResult
@@ -108,9 +107,8 @@ def start(settings: TierSettings, *, state: Path, root: Path | None = None, mark
     sweep(state)
     state.unlink(missing_ok=True)
     log = state.with_suffix(".log")
-    command = [sys.executable, "-P", "-m", "harness.e8.tier", f"--state={state}", *settings.to_flags()]
-    paths = [str(Path(harness.__file__).resolve().parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | ({TOKEN_VARIABLE: mark} if mark else {})
+    command = python_module("harness.e8.tier", f"--state={state}", *settings.to_flags())
+    environment = module_environment() | ({TOKEN_VARIABLE: mark} if mark else {})
     try:
         # not subprocess: nobody here waits for this process, and no object must stand for it
         pid = os.posix_spawn(

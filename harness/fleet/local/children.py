@@ -1,68 +1,39 @@
-"""Child processes of the supervisor: started so that they die with it, and watched without threads or polling."""
+"""Processes of the embedded fleet: started by its supervisor with the run's mark, and ended with it."""
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-import harness
-from harness.processes import TOKEN_VARIABLE, Identity, alive, identify, send
+from harness import children
+from harness.children import module_environment, watch
+from harness.processes import TOKEN_VARIABLE, alive
 
 PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 _set_death_signal = _libc.prctl
 
 
-@dataclass(eq=False)
-class Child:
+@dataclass(eq=False, kw_only=True)
+class Child(children.Child):
     """One process that the supervisor started.
 
-    ``expected`` is set before it is ended on purpose, so that its exit is not taken for a crash. ``exit_status`` is
-    None while it runs; a negative number is the signal that ended it.
+    ``expected`` is set before it is ended on purpose, so that its exit is not taken for a crash.
     """
 
-    name: str
-    kind: str
     node: str | None
-    identity: Identity
-    popen: subprocess.Popen[bytes]
-    gone: asyncio.Event = field(default_factory=asyncio.Event)
     epoch: int | None = None
     expected: bool = False
-    exit_status: int | None = None
-
-    @property
-    def running(self) -> bool:
-        """True until its exit was seen."""
-        return self.exit_status is None
-
-    def signal(self, number: int) -> bool:
-        """Send it a signal; False when it is already gone."""
-        return self.running and send(self.identity, number)
-
-    async def wait(self, limit_s: float) -> bool:
-        """Wait for its exit, at most ``limit_s``. True when it is gone."""
-        try:
-            await asyncio.wait_for(self.gone.wait(), limit_s)
-        except TimeoutError:
-            return False
-        return True
 
     async def end(self, grace_s: float) -> None:
-        """SIGTERM (and SIGCONT: a stopped process hears nothing), SIGKILL after ``grace_s``."""
+        """As of every child, and expected."""
         self.expected = True
-        self.signal(signal.SIGTERM)
-        self.signal(signal.SIGCONT)
-        if not await self.wait(grace_s):
-            self.signal(signal.SIGKILL)
-            await self.wait(5.0)
+        await super().end(grace_s)
 
     async def end_at_once(self) -> None:
         """SIGKILL, and wait until it is gone."""
@@ -71,16 +42,9 @@ class Child:
         await self.wait(5.0)
 
 
-def python_module(module: str, *arguments: str) -> list[str]:
-    """The command that runs a module of this project in this interpreter; ``-P``: not of the current folder."""
-    return [sys.executable, "-P", "-m", module, *arguments]
-
-
 def child_environment(token: str) -> dict[str, str]:
     """This process's environment, with the run's mark and with this project importable."""
-    root = str(Path(harness.__file__).resolve().parent.parent)
-    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return os.environ | {TOKEN_VARIABLE: token, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
+    return module_environment() | {TOKEN_VARIABLE: token}
 
 
 def spawn(
@@ -120,24 +84,9 @@ def spawn(
         )
     finally:
         os.close(descriptor)
-    identity = identify(popen.pid) or Identity(popen.pid, 0)  # already a zombie: the exit is about to be seen
-    child = Child(name, kind, node, identity, popen)
-    _watch(child, on_exit)
+    child = Child(name=name, kind=kind, node=node, popen=popen)
+    watch(child, on_exit)
     return child
-
-
-def _watch(child: Child, on_exit: Callable[[Child], None]) -> None:
-    loop = asyncio.get_running_loop()
-    descriptor = os.pidfd_open(child.popen.pid)  # cannot fail: the child is not reaped before this descriptor is ready
-
-    def exited() -> None:
-        loop.remove_reader(descriptor)
-        os.close(descriptor)
-        child.exit_status = child.popen.wait()
-        child.gone.set()
-        on_exit(child)
-
-    loop.add_reader(descriptor, exited)
 
 
 def recorded(child: Child) -> dict[str, object]:

@@ -6,8 +6,9 @@ import asyncio
 import json
 from typing import Any
 
+from harness.children import python_module
 from harness.errors import FleetError
-from harness.fleet.local.children import Child, python_module
+from harness.fleet.local.children import Child
 from harness.fleet.local.ground import Ground, last_line, wait_for_file
 from harness.fleet.local.proxies import Proxy
 

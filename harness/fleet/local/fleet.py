@@ -7,11 +7,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+from harness.children import python_module
 from harness.errors import FleetError
 from harness.files import copy_whole
 from harness.fleet.base import Check, LoadState, Readiness
 from harness.fleet.local import control, sweep
-from harness.fleet.local.children import child_environment, python_module
+from harness.fleet.local.children import child_environment
 from harness.fleet.local.config import LocalConfig, read_config
 from harness.fleet.local.pins import pins
 from harness.fleet.local.preflight import preflight

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 
+from harness.children import python_module
 from harness.errors import FleetError
 from harness.files import read_json
-from harness.fleet.local.children import Child, python_module
+from harness.fleet.local.children import Child
 from harness.fleet.local.engines import Engine
 from harness.fleet.local.faults import Fault
 from harness.fleet.local.ground import Ground, last_line

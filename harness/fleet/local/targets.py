@@ -6,9 +6,10 @@ import asyncio
 import signal
 from pathlib import Path
 
+from harness.children import python_module
 from harness.errors import FleetError
 from harness.files import write_json
-from harness.fleet.local.children import Child, python_module
+from harness.fleet.local.children import Child
 from harness.fleet.local.config import TargetConfig
 from harness.fleet.local.endpoints import write_endpoints
 from harness.fleet.local.ground import Ground, last_line, wait_for_file
