@@ -6,7 +6,7 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from harness.errors import BusyError, UsageError
@@ -16,6 +16,7 @@ from harness.runs import RUN_ID, RunFolder
 
 LOCK = ".lock"
 UNFINISHED = ".unfinished.json"
+TRIES, TRY_EVERY_S = 20, 0.02
 
 
 @contextmanager
@@ -33,7 +34,7 @@ def hold(runs: Path) -> Iterator[None]:
         ) from error
     try:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _take(descriptor)
         except BlockingIOError as error:
             run = unfinished(runs)
             name = f"run {run.run}" if run else "a run"
@@ -48,11 +49,20 @@ def hold(runs: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+def _take(descriptor: int) -> None:
+    """Raises BlockingIOError when it stays taken: whoever only asks (``is_held``) has it for a moment, too."""
+    for _ in range(TRIES - 1):
+        with suppress(BlockingIOError):
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        time.sleep(TRY_EVERY_S)
+    return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 def _holder(descriptor: int) -> str:
-    for _ in range(20):  # it may hold the lock and not yet have written its pid
+    for _ in range(TRIES):  # it may hold the lock and not yet have written its pid
         if text := os.pread(descriptor, 20, 0).decode("ascii", "replace").strip():
             return text
-        time.sleep(0.02)
+        time.sleep(TRY_EVERY_S)
     return "unknown"
 
 
@@ -70,7 +80,7 @@ def one_at_a_time(folder: RunFolder) -> Iterator[None]:
 
 def holder(runs: Path) -> Identity | None:
     """The process that holds the folder; None when nobody does, or when it does not say who it is."""
-    if not (runs / LOCK).exists() or not is_held(runs):
+    if not is_held(runs):
         return None
     descriptor = os.open(runs / LOCK, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -81,12 +91,23 @@ def holder(runs: Path) -> Identity | None:
 
 
 def is_held(runs: Path) -> bool:
-    """True while another process holds the folder."""
+    """True while another process holds the folder. Nothing is written: who asks must not be taken for who holds.
+
+    Raises UsageError when the folder cannot be asked.
+    """
     try:
-        with hold(runs):
-            return False
-    except BusyError:
+        descriptor = os.open(runs / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise UsageError(f"{runs / LOCK} cannot be read ({error.strerror}): mend it, or ask as its owner") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
         return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def unfinished(runs: Path) -> RunFolder | None:
