@@ -59,7 +59,13 @@ class Command:
             raise
         finally:
             os.close(writer)
-        self._pidfd = os.pidfd_open(self._pid)
+        try:
+            self._pidfd = os.pidfd_open(self._pid)
+        except OSError:  # nobody would see its end
+            self.kill()
+            os.waitpid(self._pid, 0)
+            os.close(self._pipe)
+            raise
         self._loop.add_reader(self._pipe, self._read)
         self._loop.add_reader(self._pidfd, self._exited, started_s)
         self._limit = self._loop.call_later(limit_s, self.kill)

@@ -3,13 +3,20 @@
 GET  /stats   {"store": {…} | null, "relay": {"sandbox-0": {"execs", "running"}, …} | null}
 POST /exec    {"sandbox", "command", "limit_s"}                     → an ExecResult
 POST /stub    {"profile"?, "schedule"?, "tool_command"?}            → the new state
+
+It runs commands, and loopback is open to every user and every web page of this machine: who does not name the secret
+gets 403.
 """
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
+import hmac
+import os
+import secrets
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from harness.e8.tier.httpserver import Answer, Connection, Request
@@ -18,6 +25,24 @@ from harness.e8.tier.settings import Profile, TierSettings
 from harness.errors import HarnessError, SettingsError
 
 LONGEST_EXEC_S = 600.0
+CONTROL_HEADER = "x-tier-secret"
+
+
+def secret_file(state: Path) -> Path:
+    """Where the secret of the tier with this state file stands; not in it, which is evidence and may be published."""
+    return state.with_suffix(".secret")
+
+
+def make_secret(state: Path) -> str:
+    """A new secret, in a file that only this user may read. Raises OSError."""
+    secret, path = secrets.token_hex(16), secret_file(state)
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, secret.encode())
+    finally:
+        os.close(descriptor)
+    return secret
 
 
 @dataclass(frozen=True)
@@ -61,9 +86,10 @@ class Tier(Protocol):
 class ControlConnection(Connection):
     """One client of the control port."""
 
-    def __init__(self, tier: Tier) -> None:
+    def __init__(self, tier: Tier, secret: str) -> None:
         super().__init__()
         self._tier = tier
+        self._secret = secret.encode()
         self._task: asyncio.Task[None] | None = None
 
     def received(self, request: Request) -> None:
@@ -83,6 +109,8 @@ class ControlConnection(Connection):
         self.respond(request, answer)
 
     async def _find(self, request: Request) -> Answer:
+        if not hmac.compare_digest(request.headers.get(CONTROL_HEADER, "").encode(), self._secret):
+            return Answer(403, {"error": "forbidden"})
         match request.method, request.target:
             case "GET", "/stats":
                 return Answer(200, await self._tier.stats())

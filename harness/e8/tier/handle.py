@@ -1,4 +1,5 @@
-"""A tier as its callers hold it: started, asked, changed, ended. Synchronous; the state file is all it needs.
+"""A tier as its callers hold it: started, asked, changed, ended. Synchronous; the state file and the secret
+beside it (``control.py``) are all it needs.
 
 tier = start(TierSettings(workers=2, turns_per_worker=4), state=Path("live/tier.json"))
 tier.urls["base"], tier.state["profile"], tier.identities("sandbox")
@@ -16,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.children import module_environment, python_module
-from harness.e8.tier.launcher import BOOT_ID, START_LIMIT_S
-from harness.e8.tier.process import MARK_VARIABLE
+from harness.e8.tier.control import CONTROL_HEADER, secret_file
+from harness.e8.tier.launcher import START_LIMIT_S
+from harness.e8.tier.process import BOOT_ID, MARK_VARIABLE
 from harness.e8.tier.relayclient import ExecResult
 from harness.e8.tier.settings import TierSettings
 from harness.errors import FleetError
@@ -84,7 +86,8 @@ class Tier:
         host, port = self.urls["control"].removeprefix("http://").split(":")
         connection = http.client.HTTPConnection(host, int(port), timeout=limit_s)
         try:
-            connection.request(method, path, None if document is None else json.dumps(document))
+            headers = {CONTROL_HEADER: secret_file(self.path).read_text()}
+            connection.request(method, path, None if document is None else json.dumps(document), headers)
             response = connection.getresponse()
             found = json.loads(response.read())
         except (OSError, ValueError, http.client.HTTPException) as error:
@@ -149,6 +152,7 @@ def sweep(state: Path) -> None:
     _reap(_launcher(found))
     left = {Identity.from_json(each) for each in found["processes"]} | set(find_marked(found["mark"], MARK_VARIABLE))
     end(sorted(left), grace_s=2.0)
+    secret_file(state).unlink(missing_ok=True)  # of a launcher that was killed
 
 
 def read_state(path: Path) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.e8.tier.child import Child, spawn
-from harness.e8.tier.control import ControlConnection, StubChange
+from harness.e8.tier.control import ControlConnection, StubChange, make_secret, secret_file
 from harness.e8.tier.httpserver import listen
-from harness.e8.tier.process import LIFETIME_VARIABLE, LOOPBACK, MARK_VARIABLE, say
+from harness.e8.tier.process import BOOT_ID, LIFETIME_VARIABLE, LOOPBACK, MARK_VARIABLE, SHUTDOWN_GRACE_S, say
 from harness.e8.tier.relayclient import ExecError, ExecResult, RelayClient
 from harness.e8.tier.settings import ECHOED, TierSettings, available_cores
 from harness.e8.tier.storeclient import StoreClient
@@ -30,10 +30,9 @@ from harness.processes import end, find_marked, own_identity
 KNOWN_EVERY_S = 5.0
 START_LIMIT_S = 60.0
 CHILD_SPARE_S = 15.0  # children end by themselves this long after the tier should have ended them
-SUPERVISOR_GRACE_S = 3.0
+SUPERVISOR_GRACE_S = SHUTDOWN_GRACE_S + 1.0  # it ends the workers that are too slow itself
 GRACE_S = 2.0
 LISTENING = re.compile(r"listening :(\d+)(?: admin :(\d+))?")
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Launcher:
@@ -107,7 +106,8 @@ class Launcher:
         )
         # a key of our own: the caller's reaches no worker
         await self._begin("supervisor", "supervisor", **supervised, ANTHROPIC_API_KEY="embedded")
-        _, self._ports["control"] = await listen(lambda: ControlConnection(self), 0)
+        secret = make_secret(self._state)
+        _, self._ports["control"] = await listen(lambda: ControlConnection(self, secret), 0)
 
     async def _begin_sandbox(self, number: int) -> None:
         name = f"sandbox-{number}"
@@ -157,6 +157,8 @@ class Launcher:
             await asyncio.to_thread(end, left, grace_s=0.5)
         for number in range(self.settings.sandboxes):
             shutil.rmtree(self._workspace(f"sandbox-{number}").parent, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            secret_file(self._state).unlink(missing_ok=True)
         if self._ready_s is not None:
             with contextlib.suppress(OSError):
                 self.write_state()

@@ -50,11 +50,6 @@ class LeaseBook:
         """Leases held now."""
         return len(self._places)
 
-    def pool(self, now_s: float) -> list[str]:
-        """The sandboxes that are present, by name."""
-        self._expire(now_s)
-        return sorted(self._sandboxes)
-
     def announce(self, sandbox: str, ttl_s: float, now_s: float) -> None:
         """The sandbox is there, for another ``ttl_s``."""
         until_s = now_s + ttl_s

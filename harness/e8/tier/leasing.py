@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from harness.e8.tier.process import say
 from harness.e8.tier.storeclient import StoreClient
@@ -29,6 +30,7 @@ class Leasing:
         self._cap = cap
         self._ttl_ms = ttl_ms
         self._held: set[int] = set()
+        self._returns: set[asyncio.Task[None]] = set()
 
     @property
     def held(self) -> int:
@@ -38,7 +40,14 @@ class Leasing:
     @asynccontextmanager
     async def sandbox(self) -> AsyncIterator[str]:
         """A slot on a sandbox for as long as the block runs. Raises NoSandboxError, and OSError without a store."""
-        found = await self._store.call("acquire", cap=self._cap, ttl_ms=self._ttl_ms)
+        asked = asyncio.ensure_future(self._store.call("acquire", cap=self._cap, ttl_ms=self._ttl_ms))
+        try:
+            found = await asyncio.shield(asked)
+        except asyncio.CancelledError:  # the store has been asked, and grants it all the same
+            returning = asyncio.create_task(self._give_back(asked))
+            self._returns.add(returning)
+            returning.add_done_callback(self._returns.discard)
+            raise
         self.pool_size = int(found["pool"])
         if "refused" in found:
             raise NoSandboxError(str(found["refused"]))
@@ -49,6 +58,15 @@ class Leasing:
         finally:
             self._held.discard(lease)
             await self._store.call("release", lease=lease)
+
+    async def _give_back(self, asked: asyncio.Future[dict[str, Any]]) -> None:
+        """Return the lease of a turn that is over before it got one."""
+        try:
+            found = await asked
+            if "lease" in found:
+                await self._store.call("release", lease=int(found["lease"]))
+        except OSError as error:
+            say(f"a lease that nobody waits for was not given back: {error}")
 
     async def heartbeat(self) -> None:
         """Renew what is held, three times within its TTL. Runs until cancelled."""

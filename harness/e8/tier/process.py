@@ -10,6 +10,7 @@ import resource
 import signal
 import sys
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 from harness.e8.tier.knobs import Knobs
@@ -18,6 +19,9 @@ from harness.files import utc_stamp
 
 LOOPBACK = "127.0.0.1"
 BACKLOG = 1024
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+SHUTDOWN_GRACE_S = 2.0
+"""How long a worker has for the turns that it has begun, once its supervisor is told to end; then it is killed."""
 PARENT_VARIABLE = "TIER_PARENT_PID"
 LIFETIME_VARIABLE = "TIER_LIFETIME_S"
 MARK_VARIABLE = "TIER_MARK"  # a tier's own: the run's mark is on others as well

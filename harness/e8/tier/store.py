@@ -6,7 +6,6 @@
     {"op": "renew", "leases", "ttl_ms"}         → {"lost": […]}
     {"op": "release", "lease"}                  → {"held": bool}
     {"op": "append", "session", "messages"}     {"op": "session", "session"} → {"messages": […] or null}
-    {"op": "pool"}                              → {"sandboxes": […]}
     {"op": "info"}                              → connections (without the asking one), connections_total, leases, …
 
 A line that is none of these gets {"error"} and the connection is closed.
@@ -63,8 +62,6 @@ class Store:
                 self._append(session, messages)
             case {"op": "session", "session": str(session)}:
                 return {"messages": self.sessions.get(session)}
-            case {"op": "pool"}:
-                return {"sandboxes": self.leases.pool(now_s)}
             case {"op": "info"}:
                 return self._info()
             case _:

@@ -20,10 +20,9 @@ from harness.e8.tier.channel import CHANNEL_VARIABLE, Channel
 from harness.e8.tier.child import Child, spawn
 from harness.e8.tier.httpserver import Answer, Routes, listen
 from harness.e8.tier.knobs import Knobs
-from harness.e8.tier.process import BACKLOG, LOOPBACK, announce, main, say
+from harness.e8.tier.process import BACKLOG, LOOPBACK, SHUTDOWN_GRACE_S, announce, main, say
 from harness.e8.tier.settings import ECHOED, available_cores
 
-SHUTDOWN_GRACE_S = 20.0
 LONGEST_BACKOFF_S = 30.0
 LONG_RUN_S = 10.0
 ACCEPTS_AT_ONCE = 64
@@ -48,17 +47,22 @@ class Worker:
         self._failures = 0
 
     def start(self) -> None:
-        """Start a process in this place."""
-        self._channel, theirs = Channel.pair()
-        with theirs:
-            self._child = spawn(
-                "harness.e8.tier.worker",
-                name=f"worker-{self.number}",
-                kind="worker",
-                environment={CHANNEL_VARIABLE: str(theirs.fileno()), "TIER_NAME": f"worker-{self.number}"},
-                descriptors=[theirs.fileno()],
-                on_exit=self._exited,
-            )
+        """Start a process in this place. Raises OSError when the system has no room for one."""
+        channel, theirs = Channel.pair()
+        try:
+            with theirs:
+                self._child = spawn(
+                    "harness.e8.tier.worker",
+                    name=f"worker-{self.number}",
+                    kind="worker",
+                    environment={CHANNEL_VARIABLE: str(theirs.fileno()), "TIER_NAME": f"worker-{self.number}"},
+                    descriptors=[theirs.fileno()],
+                    on_exit=self._exited,
+                )
+        except OSError:
+            channel.close()
+            raise
+        self._channel = channel
         self.pid = self._child.identity.pid
         self._started_s = time.monotonic()
         asyncio.get_running_loop().add_reader(self._channel.fileno(), self.read)
@@ -117,15 +121,23 @@ class Worker:
             return
         ran_s = time.monotonic() - self._started_s
         self._failures = 0 if ran_s >= LONG_RUN_S else self._failures
+        self._start_later(f"{child.name} pid {child.identity.pid} ended with {child.exit_status}")
+
+    def _start_later(self, why: str) -> None:
         pause_s = min(self._supervisor.backoff_s * 2**self._failures, LONGEST_BACKOFF_S)
         self._failures += 1
-        say(f"{child.name} pid {child.identity.pid} ended with {child.exit_status}; again in {pause_s:g} s")
+        say(f"{why}; again in {pause_s:g} s")
         asyncio.get_running_loop().call_later(pause_s, self._start_again)
 
     def _start_again(self) -> None:
-        if not self._supervisor.stopping:
-            self._supervisor.restarts += 1
+        if self._supervisor.stopping:
+            return
+        try:
             self.start()
+        except OSError as error:  # no processes or descriptors left now: the place is not given up for that
+            self._start_later(f"worker-{self.number} could not be started: {error}")
+        else:
+            self._supervisor.restarts += 1
 
 
 class Supervisor:
@@ -236,7 +248,6 @@ class Supervisor:
         """The body of ``GET /metrics``. What was never observed is the text "NaN", never 0."""
         told = [worker.stats for worker in self._workers]
         pool = _largest(told, "leasePoolSize")
-        held = sum(stats.get("leasesHeld", 0) for stats in told)
         return {
             "workers": [self._worker_metrics(worker) for worker in self._workers],
             "restarts": self.restarts,
@@ -245,7 +256,7 @@ class Supervisor:
             "over_admission": self.admission.over_admission,
             "spurious_refusals": self.admission.spurious_refusals,
             "head_truncations": 0,  # heads are read for sticky routing only
-            "lease_saturation": round(held / pool, 6) if isinstance(pool, int) and pool else NOT_OBSERVED,
+            "lease_saturation": _saturation(told, pool),
             "sandbox_pool_size": pool,
             "cores": available_cores(),
             "lag_resolution_ms": _largest(told, "lagResolutionMs"),
@@ -263,6 +274,13 @@ class Supervisor:
             "rss_bytes": worker.stats.get("rssBytes", NOT_OBSERVED),
             "cpu_seconds": worker.stats.get("cpuSeconds", NOT_OBSERVED),
         }
+
+
+def _saturation(told: list[dict[str, Any]], pool: Any) -> Any:
+    """Leases of all workers for each sandbox; a worker that has not told of its leases may hold any number."""
+    held = [stats.get("leasesHeld") for stats in told]
+    known = [leases for leases in held if leases is not None]
+    return round(sum(known) / pool, 6) if isinstance(pool, int) and pool and known == held else NOT_OBSERVED
 
 
 def _largest(told: list[dict[str, Any]], name: str) -> Any:

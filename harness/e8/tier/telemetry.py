@@ -23,22 +23,18 @@ class LoopLag:
         self._gaps_ms: list[float] = []
         self._loop = asyncio.get_running_loop()
         self._last_s = time.perf_counter()
-        self._timer = self._loop.call_later(resolution_ms / 1000, self._beat)
+        self._loop.call_later(resolution_ms / 1000, self._beat)
 
     def _beat(self) -> None:
         now_s = time.perf_counter()
         self._gaps_ms.append((now_s - self._last_s) * 1000)
         self._last_s = now_s
-        self._timer = self._loop.call_later(self.resolution_ms / 1000, self._beat)
+        self._loop.call_later(self.resolution_ms / 1000, self._beat)
 
     def take(self) -> float | None:
         """p99 in ms, and start anew; None without a beat."""
         gaps_ms, self._gaps_ms = self._gaps_ms, []
         return percentile(gaps_ms, 99)
-
-    def stop(self) -> None:
-        """No more beats."""
-        self._timer.cancel()
 
 
 def percentile(values: list[float], percent: int) -> float | None:

@@ -31,12 +31,12 @@ class Response:
     body: Any
 
 
-def ask(base: str, method: str, path: str, body: Any = None, *, limit_s: float = 20) -> Response:
+def ask(base: str, method: str, path: str, body: Any = None, *, limit_s: float = 20, **headers: str) -> Response:
     """One request on a connection of its own; a body that is not bytes is sent as JSON."""
     connection = http.client.HTTPConnection(base.removeprefix("http://"), timeout=limit_s)
     try:
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-        connection.request(method, path, data, {"content-type": "application/json"})
+        connection.request(method, path, data, {"content-type": "application/json"} | headers)
         response = connection.getresponse()
         return Response(response.status, dict(response.getheaders()), json.loads(response.read()))
     finally:

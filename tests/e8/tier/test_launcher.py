@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from harness.e8.tier.control import CONTROL_HEADER, secret_file
 from harness.e8.tier.handle import Tier, read_state, start, sweep
 from harness.e8.tier.process import LIFETIME_VARIABLE, MARK_VARIABLE, PARENT_VARIABLE
 from harness.e8.tier.settings import TierSettings
@@ -183,7 +184,7 @@ def test_a_state_file_that_is_none_is_refused(tmp_path: Path, text: str | None) 
 
 def test_the_control_port_refuses_what_it_does_not_know(make_tier: Callable[..., Any], request_to: Any) -> None:
     tier = make_tier(sandboxes=1)
-    control = tier.tier.urls["control"]
+    control, secret = tier.tier.urls["control"], {CONTROL_HEADER: secret_file(tier.tier.path).read_text()}
     for path, body in [
         ("/stub", {"workers": "3"}),
         ("/stub", {"profile": 3}),
@@ -194,12 +195,29 @@ def test_the_control_port_refuses_what_it_does_not_know(make_tier: Callable[...,
         ("/exec", {"sandbox": "nobody", "command": "true", "limit_s": 1}),
         ("/exec", {"sandbox": "sandbox-0", "command": "a\0b", "limit_s": 1}),
     ]:
-        assert request_to(control, "POST", path, body).status == 400
-    assert request_to(control, "GET", "/nothing").status == 404
+        assert request_to(control, "POST", path, body, **secret).status == 400
+    assert request_to(control, "GET", "/nothing", **secret).status == 404
     with pytest.raises(FleetError, match="no such sandbox"):
         tier.tier.run("nobody", "true")
     assert tier.tier.state["stub_generation"] == 1
     assert tier.turn().status == 200
+
+
+def test_the_control_port_runs_nothing_for_who_does_not_know_its_secret(
+    make_tier: Callable[..., Any], request_to: Any
+) -> None:
+    tier = make_tier()
+    control, state, file = tier.tier.urls["control"], tier.tier.path, secret_file(tier.tier.path)
+    command = {"sandbox": "sandbox-0", "command": "touch ran", "limit_s": 5}
+    for given in ({}, {CONTROL_HEADER: ""}, {CONTROL_HEADER: "é"}, {CONTROL_HEADER: file.read_text()[:-1]}):
+        for method, path, body in (("POST", "/exec", command), ("POST", "/stub", {}), ("GET", "/stats", None)):
+            assert request_to(control, method, path, body, **given).status == 403
+    assert not (Path(tier.tier.state["sandboxes"][0]["workspace"]) / "ran").exists()
+    assert tier.tier.run("sandbox-0", "true").exit_code == 0
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.read_text() not in state.read_text()  # which is evidence, and may be published
+    tier.tier.stop()
+    assert not file.exists()
 
 
 def test_a_part_keeps_a_deadline_of_its_own_and_does_not_outlive_its_parent() -> None:

@@ -50,7 +50,7 @@ def test_a_sandbox_that_is_not_announced_again_is_gone_with_its_leases() -> None
     made = book("a")
     made.announce("b", 5, 0)
     leases = [grant(made, ttl_s=1000) for _ in range(2)]
-    assert made.pool(5) == ["a"]
+    assert made.renew([], 5, now_s=5) == []
     assert made.held == 1
     assert [made.release(lease.lease) for lease in leases] == [True, False]
 
@@ -102,5 +102,5 @@ def test_never_more_than_the_cap_and_never_a_lease_on_nothing(steps: list[tuple[
                 assert not counts or min(counts) >= int(value)
         elif step == "release":
             assert made.release(int(value)) == (held.pop(int(value), None) is not None)
-        made.pool(now_s)
+        made.renew([], 5, now_s)
         assert made.held == len(held)
