@@ -9,6 +9,7 @@ from harness.ci.markdown import LIMIT_BYTES, LONGEST_PROSE, UNKNOWN, Section, da
 from harness.ci.rungs import arm_of, planned_rungs
 from harness.e8.advice import ADVICE
 from harness.e8.text import render
+from harness.e8.turns import FAILURES
 from harness.e8.verdict import INVALID, NOT_OBSERVED, LadderVerdict
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ ANSWERS = {
     "WORKER CPU": "worker CPU",
 }
 """Lines of the verdict that are an answer, and what they are called here."""
-FAILED = ("refused_429", "refused_503", "errors_in_200", "timed_out", "failed_otherwise")
 
 
 def ladder_markdown(verdict: LadderVerdict, *, beside: Sequence[str] = (), limit_bytes: int = LIMIT_BYTES) -> str:
@@ -80,9 +80,9 @@ def _rung(arm: str, name: str, rung: Row | None) -> str:
     if rung is None:
         return row(data(name), arm, UNKNOWN, *[""] * 9)
     done = f"{_count(rung['ok'])} of {_count(rung['attempts'])}"
-    failed = " ".join(f"{data(kind)} {rung[kind]:,}" for kind in FAILED if rung[kind])
+    failed = " ".join(f"{data(kind)} {rung[kind]:,}" for kind in FAILURES if rung[kind])
     if not failed:
-        failed = "none" if all(rung[kind] is not None for kind in FAILED) else UNKNOWN
+        failed = "none" if all(rung[kind] is not None for kind in FAILURES) else UNKNOWN
     used = (rung["worker_cpu_util_pct"], rung["host_cpu_util_pct"], rung["sandbox_util_pct"], rung["lag_p99_ms"])
     turns = (_number(rung["throughput_tps"], 2), _number(rung["p50_ms"], 0), _number(rung["p95_ms"], 0))
     return row(data(name), arm, rung["state"], done, *turns, *map(_number, used), failed)

@@ -18,6 +18,7 @@ from pathlib import Path
 from harness import __version__
 from harness.e8.metrics import read_metrics, read_profile
 from harness.e8.plan import LadderPlan, plan_ladder
+from harness.e8.readings import Reading
 from harness.e8.target import Target, embedded
 from harness.e8.tier import handle
 from harness.errors import FleetError, PinError
@@ -27,6 +28,7 @@ from harness.graph.invocation import run_settings
 from harness.graph.receipts import PROJECT
 from harness.processes import end, find_marked
 from harness.runs import RunFolder
+from harness.store.ladder_files import FAULTS_FILE, PINS_FILE, RUNGS_FILE, TARGET_FILE, TIER_FILE, WORKLOAD_FILE
 
 VERSION_LIMIT_S = 15.0
 SWEEP_GRACE_S = 5.0
@@ -36,7 +38,7 @@ FILES_PER_TURN = 12  # of the supervisor and of the workers, both ends of every 
 FILES_MARGIN = 200
 
 EVIDENCE = (
-    "rungs.json", "pins.json", "target.json", "workload.json", "tier.json", "tier.log", "faults.jsonl",
+    RUNGS_FILE, PINS_FILE, TARGET_FILE, WORKLOAD_FILE, TIER_FILE, "tier.log", FAULTS_FILE,
     "c[1-9]*.json", "c[1-9]*.jsonl", "c[1-9]*.log", "c[1-9]*.parquet",
 )  # fmt: skip
 """Every name or pattern under live/ that is evidence; those that a run does not have are simply absent."""
@@ -93,10 +95,13 @@ class TierPlace:
         plan = self.plan()
         if plan.tier is not None:
             tier = handle.start(plan.tier, state=self.folder.tier_json, mark=self._mark())
-            state = tier.state["settings"]
-            return [Readiness(kind, state[kind], getattr(plan.tier, kind)) for kind in ("workers", "sandboxes")]
+            reading = read_metrics(embedded(tier).admin)
+            return [
+                Readiness("workers", _healthy(reading), plan.tier.workers),
+                Readiness("sandboxes", len(tier.identities("sandbox")), plan.tier.sandboxes),
+            ]
         reading = read_metrics(self.target().admin)
-        return [Readiness("workers", sum(worker.healthy is True for worker in reading.workers), len(reading.workers))]
+        return [Readiness("workers", _healthy(reading), len(reading.workers))]
 
     def is_up(self) -> bool:
         """True while the embedded tier stands; a deployment is not ours to look after."""
@@ -175,6 +180,10 @@ class TierPlace:
             if wanted and told.get(variable) != str(wanted)
         ]
         return not wrong, "; ".join(wrong) or "as declared"
+
+
+def _healthy(reading: Reading) -> int:
+    return sum(worker.healthy is True for worker in reading.workers)
 
 
 def _version(program: str) -> str:

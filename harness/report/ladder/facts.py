@@ -13,9 +13,9 @@ from harness.history.tables import DAMAGED, WHOLE, hold
 from harness.runs import RunFolder
 from harness.store.columns import LADDER
 from harness.store.kinds import tables_of
+from harness.store.ladder_files import FAULTS_FILE
 from harness.store.made import check_run
 
-FAULTS_FILE = "faults.jsonl"
 MOST_FAULTS = 1000
 
 
