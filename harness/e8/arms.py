@@ -208,7 +208,6 @@ BASES: Mapping[str, Basis] = {
     "e6-kind": Basis((0.042, 0.051), (19.7, 24.0), "code review on kind"),
     "e7": Basis((0.021, 0.035), (28.6, 47.6), "converge over mixed refs"),
 }
-DEFAULT_BASIS = "e6-ocp"
 
 
 def sandbox_floor(workers: int, turns_per_worker: int, duty_high: float) -> int:

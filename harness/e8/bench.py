@@ -44,7 +44,7 @@ class TierBench:
 
 
 def one_turn(base: str, body: str = BODY) -> Turn:
-    """One turn of one client. Raises OSError when the target's name is unknown."""
+    """One turn of one client; a target that cannot be reached is a turn that failed."""
     rows: list[Turn] = []
     load = Load(base, 1, PROBE_TURN_LIMIT_S, 2 * PROBE_TURN_LIMIT_S, turns_per_client=1, warmup_turns=0, body=body)
     asyncio.run(Generator(load, rows.append).run())

@@ -201,19 +201,22 @@ def _told_of(readings: Iterable[Reading]) -> dict[str, str]:
 
 def _workers(before: Reading, after: Reading, polled: Polled) -> tuple[RungWorker, ...]:
     """One entry for each worker that the target tells of now; one of its predecessors was another process."""
-    cpu_before = {worker.pid: worker.cpu_seconds for worker in before.workers}
+    alike = before.pids == after.pids  # then one without a pid is the one at its place, as in the sum of them all
+    known: dict[int | None, float | None] = {one.pid: one.cpu_seconds for one in before.workers if one.pid is not None}
     return tuple(
         RungWorker(
             pid=worker.pid,
             lag_p99_ms=polled.worker_maximum(worker.pid, _lag),
             lag_p99_median_ms=polled.worker_median(worker.pid, _lag),
             rss_bytes=_whole(polled.worker_maximum(worker.pid, lambda each: each.rss_bytes)),
-            cpu_s=difference(cpu_before.get(worker.pid), worker.cpu_seconds, "CPU time").value,
+            cpu_s=difference(
+                before.workers[place].cpu_seconds if alike else known.get(worker.pid), worker.cpu_seconds, "CPU time"
+            ).value,
             in_flight_max=_whole(polled.worker_most_held(worker.pid, lambda each: each.in_flight)),
             in_flight_end=_whole(worker.in_flight),
             healthy_end=worker.healthy,
         )
-        for worker in after.workers
+        for place, worker in enumerate(after.workers)
     )
 
 
@@ -240,7 +243,10 @@ def _why_else(rung: Rung, polled: Polled, reading: Reading) -> dict[str, str]:
         "in_flight_median": held,
         "file_op_p95_ms": f"{polls}: nothing there measures it" if polls == told else polls,
     }
-    return {name: reason for name, reason in reasons.items() if getattr(rung, name) is None}
+    unknown = {name: reason for name, reason in reasons.items() if getattr(rung, name) is None}
+    if any(worker.pid is None for worker in rung.workers):
+        unknown["workers"] = "a worker does not tell its pid, so no poll of /metrics tells which one a figure is of"
+    return unknown
 
 
 def _share_pct(cpu_s: float | None, wall_s: float, units: float | None) -> float | None:

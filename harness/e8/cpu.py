@@ -6,8 +6,11 @@ fails.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import shlex
+import signal
 import subprocess
 import time
 from collections.abc import Iterable
@@ -20,6 +23,7 @@ from harness.processes import Identity, alive
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 BUSY_FIELDS = (0, 1, 2, 5, 6, 7)  # user nice system irq softirq steal; guest time stands in user already
+CORE_LINE = re.compile(r"^cpu[0-9]+ ", re.MULTILINE)
 HOOK_LIMIT_S = 15.0
 MAX_HOOK_BYTES = 64 << 10
 CUTIME, CSTIME = 13, 14  # places after the name in /proc/PID/stat
@@ -75,27 +79,37 @@ def host_cpu_s() -> Measured:
         return Measured(None, "this machine's /proc/stat cannot be read")
 
 
+def host_cores() -> int | None:
+    """Cores of which ``host_cpu_s`` is the sum: those of the machine, whatever part of it a container may use."""
+    try:
+        return len(CORE_LINE.findall(Path("/proc/stat").read_text())) or None
+    except OSError:
+        return None
+
+
 def descriptors(processes: Iterable[Identity]) -> int | None:
-    """Open file descriptors of the processes; None when one of them cannot be looked at."""
+    """Open file descriptors of the processes; None when one of them cannot be looked at, or there is none."""
+    wanted = list(processes)
     total = 0
-    for process in processes:
+    for process in wanted:
         try:
             total += sum(1 for _ in Path(f"/proc/{process.pid}/fd").iterdir()) if alive(process) else _gone(process)
         except OSError:
             return None
-    return total
+    return total if wanted else None
 
 
 def rss_bytes(processes: Iterable[Identity]) -> int | None:
-    """Resident memory of the processes; None when one of them cannot be looked at."""
+    """Resident memory of the processes; None when one of them cannot be looked at, or there is none."""
+    wanted = list(processes)
     total = 0
-    for process in processes:
+    for process in wanted:
         try:
             pages = Path(f"/proc/{process.pid}/statm").read_text().split()[1] if alive(process) else _gone(process)
         except OSError:
             return None
         total += int(pages) * os.sysconf("SC_PAGE_SIZE")
-    return total
+    return total if wanted else None
 
 
 def _gone(process: Identity) -> int:
@@ -120,9 +134,7 @@ class Hook:
     def read(self, *, several: bool = False) -> Measured:
         """The one number it printed, or with ``several`` the sum of its lines; unknown for anything else."""
         try:
-            done = subprocess.run(
-                self.words, stdin=subprocess.DEVNULL, capture_output=True, timeout=HOOK_LIMIT_S, check=False
-            )
+            done = _run(self.words, HOOK_LIMIT_S)
         except subprocess.TimeoutExpired:
             return Measured(None, f"{self.key} gave nothing in {HOOK_LIMIT_S:g} s")
         except OSError as error:
@@ -139,6 +151,21 @@ class Hook:
         if not all(0 <= each <= MOST for each in numbers):
             return Measured(None, f"{self.key} printed a number that is no count: {_first_line(done.stdout)!r}")
         return Measured(sum(numbers), parts=numbers if several else ())
+
+
+def _run(words: list[str], limit_s: float) -> subprocess.CompletedProcess[bytes]:
+    """Run it in a session of its own: when its time is up, all that it started ends with it. Raises OSError and
+    TimeoutExpired.
+    """
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=True) as process:
+        try:
+            output, errors = process.communicate(timeout=limit_s)
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(words, process.returncode, output, errors)
 
 
 def _first_line(output: bytes) -> str:

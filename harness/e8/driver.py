@@ -19,6 +19,7 @@ from harness.e8.compose import RungPlan, compose
 from harness.e8.figures import utilisation_pct
 from harness.e8.generator import GeneratorProcess
 from harness.e8.metrics import Measured, between, read_metrics
+from harness.e8.reading import BOUNDS
 from harness.e8.readings import Polled
 from harness.e8.record import Rung
 from harness.e8.target import Target, look, look_at_cpu
@@ -52,7 +53,8 @@ def run_rung(
 ) -> Rung:
     """Measure one rung and write its record. ``ready`` is called after the warm-up, before the counters are read.
 
-    Raises LoadError when the generator is lost or its machine cannot carry it; nothing is recorded then.
+    Raises LoadError when the generator is lost or its machine cannot carry it, FleetError when the embedded tier is
+    gone; nothing is recorded then.
     """
     folder.mkdir(parents=True, exist_ok=True)
     turns_file, metrics_file, log, record = (
@@ -97,7 +99,12 @@ def measure_rest_pct(target: Target, *, wait_s: float = REST_S) -> Measured:
     if spent.value is None:
         return spent
     found = utilisation_pct(spent.value, time.monotonic() - began_s, reading.cores)
-    return Measured(None, "the target does not tell its cores") if found is None else Measured(round(found, 1))
+    if found is None:
+        return Measured(None, "the target does not tell its cores")
+    if found > BOUNDS["host_rest_pct"][1]:
+        could = f"{found:.0f} % of the target's {reading.cores:g} cores at rest is more than they can be used"
+        return Measured(None, f"{could}: host CPU time is told of more cores than those")
+    return Measured(round(found, 1))
 
 
 def _follow(generator: GeneratorProcess, watch: _Watch, progress: Progress | None) -> dict[str, Any]:

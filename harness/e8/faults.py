@@ -216,7 +216,7 @@ class _Injection:
     def end(self) -> None:
         """The rung is over."""
         self._over.set()
-        for worker in self._frozen.values():
+        for worker in list(self._frozen.values()):  # a thread may let one go meanwhile
             send(worker, signal.SIGCONT)
         for fault, worker in list(self._frozen.items()):
             if self._frozen.pop(fault, None):
@@ -258,7 +258,10 @@ class _Injection:
 
     def _change_stub(self, fault: Fault) -> str:
         self.tier.change_stub(profile=fault.profile)
-        return f"another stub on the same port, pid {self.tier.identities('stub')[0].pid}"
+        running = self.tier.identities("stub")
+        if not running:
+            raise FleetError("another stub was put on the same port, and it does not run")
+        return f"another stub on the same port, pid {running[0].pid}"
 
     def _kill_worker(self, fault: Fault) -> str:
         worker = self._worker(fault)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from harness.children import module_environment, python_module
-from harness.e8.client import MAX_WAIT_FOR_GO_S, Load
+from harness.e8.client import Load
 from harness.errors import LoadError
 from harness.processes import TOKEN_VARIABLE, Identity, identify, send
 
@@ -55,7 +55,6 @@ class GeneratorProcess:
         limit_s = START_LIMIT_S + self.load.warmup_turns * self.load.turn_timeout_s
         if self._hear("warm", limit_s) is None:
             raise LoadError(f"the generator was not warm after {limit_s:g} s; its log is {self.log}")
-        self._go_by_s = time.monotonic() + MAX_WAIT_FOR_GO_S
 
     def go(self) -> None:
         """Let the measured turns begin."""

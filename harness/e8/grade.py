@@ -257,7 +257,7 @@ def _per_1000(rung: Rung, grown: int | None) -> float | None:
 
 def files() -> list[Path]:
     """Every file whose change must grade a ladder again: the SQL, the rules and numbers, the schemas."""
-    from harness.store import columns, database, kinds, ladder_evidence, ladder_files, ladder_schemas
+    from harness.store import columns, database, kinds, ladder_evidence, ladder_files, ladder_schemas, readers
     from harness.store.contradictions import beside_rungs
     from harness.store.contradictions import ladder as of_ladder
     from harness.store.contradictions import rung as of_rung
@@ -271,6 +271,7 @@ def files() -> list[Path]:
         "notes",
         "questions",
         "reading",
+        "readings",
         "record",
         "refusals",
         "rules",
@@ -287,6 +288,7 @@ def files() -> list[Path]:
         ladder_evidence,
         ladder_files,
         ladder_schemas,
+        readers,
         of_ladder,
         beside_rungs,
         of_rung,

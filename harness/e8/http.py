@@ -17,6 +17,7 @@ import httptools
 from harness.errors import SettingsError
 
 MAX_BODY_BYTES = 8 << 20
+CONNECT_LIMIT_S = 2.0
 BODYLESS = frozenset({204, 304})
 
 
@@ -49,11 +50,21 @@ def parse_base(url: str, key: str) -> Base:
         port = parts.port
     except ValueError:
         parts, port = urlsplit(""), None
-    usable = parts.scheme in {"http", "https"} and parts.hostname and not (parts.query or parts.fragment or "@" in url)
-    if not usable or any(character <= " " or character > "~" for character in url):
+    usable = parts.scheme in {"http", "https"} and not (parts.query or parts.fragment or "@" in url)
+    is_plain = all(" " < character <= "~" for character in url)
+    if not (usable and is_plain and parts.hostname and _is_name(parts.hostname)):
         raise SettingsError(f"{key}={url} must be an address like http://127.0.0.1:8080")
     tls = parts.scheme == "https"
     return Base(url, parts.hostname or "", port or (443 if tls else 80), tls, parts.path.rstrip("/"))
+
+
+def _is_name(host: str) -> bool:
+    """Whether it can be looked up: one with an empty or too long label makes ``getaddrinfo`` raise no OSError."""
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -86,10 +97,15 @@ class Client:
         self._tls = ssl.create_default_context() if base.tls else None
 
     async def open(self) -> None:
-        """Look the server's name up. Raises OSError."""
+        """Look the server's name up; of several addresses keep the first that connects. Raises OSError."""
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(self.base.host, self.base.port, type=socket.SOCK_STREAM)
-        self._family, _, _, _, self._address = found[0]
+        chosen = found[0]
+        for each in found if len(found) > 1 else ():
+            if await _connects(each[0], each[4]):
+                chosen = each
+                break
+        self._family, _, _, _, self._address = chosen
 
     def request(self, method: str, path: str, headers: dict[str, str], body: bytes = b"") -> bytes:
         """The bytes of a request."""
@@ -117,6 +133,17 @@ class Client:
                 return await exchange.done
             finally:
                 transport.close() if exchange.done.done() else transport.abort()
+
+
+async def _connects(family: int, address: tuple[Any, ...]) -> bool:
+    """Whether something listens there; ``localhost`` is ::1 too, where a server may not be."""
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as tried:  # which a machine without IPv6 refuses already
+            tried.setblocking(False)
+            await asyncio.wait_for(asyncio.get_running_loop().sock_connect(tried, address), CONNECT_LIMIT_S)
+    except OSError:
+        return False
+    return True
 
 
 class _Exchange(asyncio.Protocol):

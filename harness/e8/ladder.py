@@ -9,12 +9,11 @@ the bracket, the search goes on from there.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.e8.arms import BRACKET_X, MISSES, REPEATS, TOP_C
 from harness.e8.questions import ask_of
-from harness.e8.record import Ladder, Rung, rung_name
+from harness.e8.record import Ladder, rung_name
 from harness.errors import SettingsError
 
 AUTO = "auto"
@@ -57,12 +56,13 @@ def parse_ladder(text: str) -> tuple[tuple[int, ...] | None, int]:
     return rungs, rungs[-1]
 
 
-def next_steps(done: Sequence[Rung], ladder: tuple[int, ...] | None, *, top: int = TOP_C) -> tuple[Step, ...]:
+def next_steps(so_far: Ladder, ladder: tuple[int, ...] | None, *, top: int = TOP_C) -> tuple[Step, ...]:
     """The rungs to measure next, in order; empty when the ladder is done.
 
-    ``ladder`` is the given one, None for an automatic one, which goes no higher than ``top``. Rungs that are ``done``
+    ``ladder`` is the given one, None for an automatic one, which goes no higher than ``top``. Rungs that were measured
     are never asked for again.
     """
+    done = so_far.rungs
     measured = {rung.name for rung in done}
     if ladder is not None:
         return tuple(step for step in map(Step, ladder) if step.name not in measured)
@@ -70,7 +70,7 @@ def next_steps(done: Sequence[Rung], ladder: tuple[int, ...] | None, *, top: int
         return (Step(1),)
     if len(done) >= MOST_RUNGS:
         return ()
-    answers = ask_of(Ladder(rungs=tuple(done)))
+    answers = ask_of(so_far)  # with its own facts: what is healthy is a matter of its degrade_x
     if answers.knee is None:
         return ()  # c=1 does not stand: there is nothing to search
     floor = int(answers.knee["floor_c"])

@@ -94,7 +94,7 @@ def plan_ladder(settings: Settings) -> LadderPlan:
     if not outside:
         _check_no_hooks(settings)
     basis = NO_BASIS if arm == CAPACITY else own.basis
-    tier = None if outside else _tier(settings, arm, top, rungs, faults)
+    tier = None if outside else _tier(settings, arm, workers, top, rungs, faults)
     return LadderPlan(arm, text, rungs, top, basis, tier, faults, settings)
 
 
@@ -127,12 +127,13 @@ def _check_outside(settings: Settings) -> None:
             raise SettingsError(f"e8.{key}= is of the embedded tier, and e8.base= names a deployment: leave one out")
 
 
-def _tier(settings: Settings, arm: str, top: int, rungs: tuple[int, ...] | None, faults: Faults) -> TierSettings:
+def _tier(
+    settings: Settings, arm: str, workers: int, top: int, rungs: tuple[int, ...] | None, faults: Faults
+) -> TierSettings:
     """The embedded tier; in the capacity arm both caps clear the top rung as often as they must."""
     own = settings.e8
     capacity = arm == CAPACITY
     cleared = int(threshold("cap_headroom_x") * top)
-    workers = own.workers or OWN_WORKERS
     sandboxes = own.sandboxes or OWN_SANDBOXES[arm]
     profile = Profile.from_text(own.profile) if own.profile else OWN_PROFILE[arm]
     return TierSettings(

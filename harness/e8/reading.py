@@ -28,8 +28,6 @@ SIGNED = frozenset({"store_connections_delta", "descriptors_delta"})
 LEAST, MOST = 1e-9, 1e15  # no clock, counter or gauge tells less or more of anything that is here, 0 apart
 BOUNDS: Mapping[str, tuple[float, float]] = {
     "success_rate": (0, 1),
-    "duty": (0, 1),
-    "duty_second": (0, 1),
     "host_rest_pct": (0, 110),  # ticks of CPU time are told late by a little
     "degrade_x": (1, MOST),
 }

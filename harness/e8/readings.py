@@ -171,6 +171,8 @@ class Polled:
     def _of(
         self, pid: int | None, pick: Callable[[WorkerReading], float | None], readings: list[Reading]
     ) -> list[float]:
+        if pid is None:  # it is known by nothing from one reading to the next: they may stand in another order
+            return []
         return _known(pick(worker) for reading in readings for worker in reading.workers if worker.pid == pid)
 
 

@@ -130,11 +130,6 @@ def listed(names: list[str]) -> str:
     return ", ".join(names) if len(names) <= MOST_NAMED else f"{names[0]}, {names[1]}, … {names[-1]}"
 
 
-def rule_names() -> list[str]:
-    """The name of every rule, in the order in which they are asked."""
-    return [check.__name__ for check in (*BEFORE, *AFTER_FIRST, *OF_A_RUNG, *AT_THE_END)]
-
-
 def _all(ladder: Ladder) -> Iterator[tuple[str, Said, int | None]]:
     for check in (*BEFORE, *AFTER_FIRST):
         yield check.__name__, check(ladder), None

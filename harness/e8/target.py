@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.e8.cpu import Hook, descriptors, host_cpu_s, processes_cpu_s
+from harness.e8.cpu import Hook, descriptors, host_cores, host_cpu_s, processes_cpu_s
 from harness.e8.http import Base, parse_base
 from harness.e8.metrics import Measured, read_metrics, read_profile, read_stub_stats
 from harness.e8.readings import MOST, Reading
@@ -124,7 +123,16 @@ def look_at_cpu(target: Target, reading: Reading) -> dict[str, Measured]:
     found = {
         part: processes_cpu_s(target.tier.identities(part), part, with_children=part == "sandbox") for part in PARTS
     }
-    return found | {"worker": processes_cpu_s(workers_of(reading), "worker"), "host": host_cpu_s()}
+    return found | {"worker": processes_cpu_s(workers_of(reading), "worker"), "host": _host_cpu(reading)}
+
+
+def _host_cpu(reading: Reading) -> Measured:
+    """CPU time of this machine; unknown where the target may use a part of it alone: what the rest does would count."""
+    cores = host_cores()
+    if None in (cores, reading.cores) or cores == reading.cores:
+        return host_cpu_s()
+    part = f"the target has {reading.cores:g} of this machine's {cores} cores"
+    return Measured(None, f"{part}, and the machine's CPU time is that of them all")
 
 
 def look(target: Target, cpu_s: Mapping[str, Measured] | None = None) -> Snapshot:
@@ -193,7 +201,7 @@ def _is_here(target: Target, reading: Reading) -> bool:
 
     An address alone may be a tunnel's end.
     """
-    here = target.base.is_loopback and reading.cores == len(os.sched_getaffinity(0)) and bool(reading.pids)
+    here = target.base.is_loopback and reading.cores == host_cores() and bool(reading.pids)
     return here and target.host_cpu is None and all(pid is not None and identify(pid) for pid in reading.pids)
 
 
@@ -231,13 +239,24 @@ def store_connections(tier: Tier | None) -> Measured:
 def _descriptors(tier: Tier | None, reading: Reading) -> Measured:
     if tier is None:
         return Measured(None, NOT_HERE)
-    found = descriptors([*tier.identities("supervisor", "store", "relay"), *workers_of(reading)])
-    return Measured(found, None if found is not None else "a process of the tier is gone")
+    if reading.problem is not None:
+        return Measured(None, reading.problem)
+    parts = {part: tier.identities(part) for part in ("supervisor", "store", "relay")}  # one each, while it runs
+    counts = {part: descriptors(each) for part, each in (parts | {"worker": workers_of(reading)}).items()}
+    known = [count for count in counts.values() if count is not None]
+    if len(known) < len(counts):
+        gone = ", ".join(part for part, count in counts.items() if count is None)
+        return Measured(None, f"a process of the tier is gone or not told of ({gone})")
+    return Measured(sum(known))
 
 
 def workers_of(reading: Reading) -> list[Identity]:
-    """The workers as processes of this machine; one that is gone has no start time and is found by nobody."""
-    return [identify(pid) or Identity(pid, 0) for pid in reading.pids if pid is not None]
+    """The workers as processes of this machine; one that is gone has no start time and is found by nobody.
+
+    None at all where one does not tell its pid: a sum of the others would pass for that of all.
+    """
+    pids = [pid for pid in reading.pids if pid is not None]
+    return [identify(pid) or Identity(pid, 0) for pid in pids] if len(pids) == len(reading.pids) else []
 
 
 def _named(processes: list[Identity]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from harness.e8.turns import FAILURES
 from harness.e8.verdict import INVALID, KNEE, LadderVerdict
 from harness.gate.verdict import REFUSED
 from harness.store.readers import one_line
@@ -61,8 +62,7 @@ def _all(verdict: LadderVerdict) -> Iterator[Line]:
 
 def _rung(rung: Row) -> str:
     count = "?" if rung["ok"] is None or rung["attempts"] is None else f"{rung['ok']}/{rung['attempts']}"
-    kinds = ("refused_429", "refused_503", "errors_in_200", "timed_out", "failed_otherwise")
-    failed = " ".join(f"{name}={rung[name]}" for name in kinds if rung[name])
+    failed = " ".join(f"{name}={rung[name]}" for name in FAILURES if rung[name])
     used = " ".join(
         f"{name}={_number(rung[key], '%')}"
         for name, key in (

@@ -106,7 +106,7 @@ class Invocation:
     def per_run(self) -> Iterator[Invocation]:
         """This call, then one for each further ladder: the other tasks that were asked for are the first one's."""
         yield self
-        options = tuple(item for item in self.doit_arguments if item.startswith("-"))
+        options = tuple(item for item in self.doit_arguments if item.startswith("-") or item.isdigit())  # -v 2
         for folder, settings in self.queued:
             yield replace(
                 self,

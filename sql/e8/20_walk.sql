@@ -2,8 +2,9 @@
 -- asks: Going up the ladder from c=1, which level is healthy, and how surely?
 -- Healthy: p95 within its bound, and a throughput no lower than at any healthy level below. A single miss may be an
 -- accident and is stepped over; the second in a row ends the climb, and no level above it is healthy any more. A level
--- that ended by its deadline is a clear miss, whatever the turns took that it came to. A level holds or misses clearly when more than noise says so. For holding, the throughput must also still be on its way up, else
--- it may have peaked below: it rises again to the next level, or it rose to this one in proportion to the concurrency.
+-- that ended by its deadline is a clear miss, whatever the turns took that it came to. A level holds or misses clearly
+-- when more than noise says so. For holding, the throughput must also still be on its way up, else it may have peaked
+-- below: it rises again to the next level, or it rose to this one in proportion to the concurrency.
 WITH RECURSIVE
 bounds AS (
     SELECT run, p95_ms * coalesce(degrade_x, $degrade_x) AS p95_bound_ms

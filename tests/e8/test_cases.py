@@ -16,13 +16,13 @@ import pytest
 
 from harness.e8.arms import ARMS, BOUNDS
 from harness.e8.grade import grade, refused
-from harness.e8.refusals import rule_names
 from harness.e8.text import render
 from harness.e8.verdict import LadderVerdict
 from harness.errors import EvidenceError
 from harness.store.columns import LADDER
 from harness.store.ingest import build_tables
 from harness.store.kinds import tables_of
+from tests.e8.every_rule import RULES
 
 CASES = Path(__file__).parent.parent / "cases" / "e8"
 FOLDERS = sorted(path for path in CASES.iterdir() if path.is_dir())
@@ -95,7 +95,7 @@ def test_every_rule_refuses_in_a_case_of_each_arm_that_it_judges() -> None:
     """A rule that belongs to one arm leaves the same figures alone in the other: see ONE_ARM."""
     cases = [expected_of(folder) for folder in FOLDERS]
     seen = {(rule, expected["arm"]) for expected in cases for rule in expected["rules"]}
-    for rule in {*rule_names(), "contradiction"} - {"arm_unknown", "success_untold"}:
+    for rule in {*RULES, "contradiction"} - {"arm_unknown", "success_untold"}:
         judged = {arm for arm in ARMS if (rule, arm) in seen}
         assert judged == ({ONE_ARM[rule][0]} if rule in ONE_ARM else set(ARMS)), rule
     assert {arm for rule, arm in seen if rule == "arm_unknown"} == {None, "both"}

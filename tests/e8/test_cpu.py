@@ -6,12 +6,14 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
+from harness.e8 import cpu
 from harness.e8.cpu import Hook, descriptors, host_cpu_s, processes_cpu_s, rss_bytes
 from harness.errors import SettingsError
-from harness.processes import Identity, identify, own_identity
+from harness.processes import Identity, alive, identify, own_identity
 
 BURN = "import time\nwhile time.process_time() < 0.3: pass\n"
 PARENT = f"""import subprocess, sys, time
@@ -50,6 +52,8 @@ def test_a_reused_pid_is_not_the_process() -> None:
 
 def test_of_no_process_nothing_is_known() -> None:
     assert processes_cpu_s([], "the stub").reason == "no process of the stub is known"
+    assert descriptors([]) is None
+    assert rss_bytes([]) is None
 
 
 def test_descriptors_are_counted() -> None:
@@ -98,6 +102,18 @@ def test_a_hook_prints_bare_numbers_or_nothing_is_known(command: str, several: b
     assert read.value == value
     assert (read.reason is None) == (value is not None)
     assert value is not None or "e8.sandbox_cpu_cmd" in str(read.reason)
+
+
+def test_a_hook_whose_time_is_up_ends_with_all_that_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu, "HOOK_LIMIT_S", 0.5)
+    pid, script = tmp_path / "pid", tmp_path / "hook.sh"
+    script.write_text(f"sh -c 'echo $$ > {pid}; exec sleep 30' | cat\n")
+    read = Hook("e8.host_cpu_cmd", f"sh {script}").read()
+    assert read.reason == "e8.host_cpu_cmd gave nothing in 0.5 s"
+    deadline_s = time.monotonic() + 5
+    while (left := identify(int(pid.read_text()))) and alive(left) and time.monotonic() < deadline_s:
+        time.sleep(0.01)
+    assert left is None or not alive(left)
 
 
 def test_a_sum_keeps_what_it_is_made_of() -> None:

@@ -5,25 +5,26 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.e8 import rules, rung_rules
+from harness.e8 import faults, rules, rung_rules
 from harness.e8.arms import CAPACITY, NO_BASIS
 from harness.e8.compose import RungPlan
 from harness.e8.driver import run_rung
-from harness.e8.faults import FORMS, Fault, Faults, parse
+from harness.e8.faults import FORMS, Fault, Faults, _Injection, parse
 from harness.e8.metrics import read_metrics, read_profile
 from harness.e8.record import Ladder, Rung
 from harness.e8.target import embedded
 from harness.e8.tier.handle import Tier, start
 from harness.e8.tier.settings import Profile, TierSettings
 from harness.errors import FaultError, LoadError
-from harness.processes import identify
+from harness.processes import Identity, identify
 
 LADDER = (1, 2, 4, 8)
 
@@ -178,6 +179,46 @@ def bench_of(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
 def state_of(pid: int | None) -> str:
     """R, S, T (stopped) … of a process."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+class NoStub:
+    """A tier whose new stub ended at once."""
+
+    def change_stub(self, **_: object) -> None:
+        pass
+
+    def identities(self, *_: str) -> list[Identity]:
+        return []
+
+
+def injection_of(text: str, tier: object, logged: list[dict[str, Any]], pool: ThreadPoolExecutor) -> _Injection:
+    due = list(parse(text, ladder=LADDER).faults)
+    return _Injection(due, "c4", cast(Tier, tier), logged.append, pool)
+
+
+def test_a_stub_that_does_not_run_is_a_fault_that_failed() -> None:
+    logged: list[dict[str, Any]] = []
+    with ThreadPoolExecutor() as pool:
+        injection_of("change stub at c4 to 10/1/64/0.5", NoStub(), logged, pool).before()
+    assert logged[0]["did"] == "failed: another stub was put on the same port, and it does not run"
+
+
+def test_a_worker_that_is_let_go_while_the_rung_ends_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    logged: list[dict[str, Any]] = []
+    with ThreadPoolExecutor() as pool:
+        injection = injection_of("freeze worker 1 at c4; freeze worker 2 at c4", NoStub(), logged, pool)
+        injection._frozen.update({fault: Identity(-number, 0) for number, fault in enumerate(injection.due, 1)})
+
+        def let_go(*_: object) -> bool:
+            """As the thread of its time would, in this very moment."""
+            injection._frozen.pop(injection.due[1], None)
+            return True
+
+        monkeypatch.setattr(faults, "send", let_go)
+        injection.end()
+    assert [line["did"] for line in logged if "SIGCONT" in line["did"]] == [
+        "SIGCONT sent to pid -1 at the end of the rung"
+    ]
 
 
 @pytest.mark.fleet

@@ -159,7 +159,7 @@ def test_an_automatic_ladder_narrows_the_interval_and_ends() -> None:
     for _ in range(12):
         true, tps, p95_ms = universal(rng)
         done: list[Rung] = []
-        while steps := next_steps(done, None, top=256):
+        while steps := next_steps(Ladder(rungs=tuple(done)), None, top=256):
             done += [rung(rng, step.c, tps, p95_ms, 0.02, step.repeat) for step in steps]
         knee = ask_of(Ladder(rungs=tuple(done))).knee
         assert knee is not None and knee["answer"] == "knee"

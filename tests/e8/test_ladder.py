@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 import pytest
 
 from harness.e8.arms import BRACKET_X, REPEATS, TOP_C
 from harness.e8.ladder import MOST_RUNGS, Step, next_steps, parse_ladder
-from harness.e8.record import Rung
+from harness.e8.record import Ladder, Rung
 from harness.errors import SettingsError
 
 Measure = Callable[[Step], Rung]
@@ -29,19 +30,20 @@ def carried(step: Step, knee: float, **more: float) -> Rung:
     )
 
 
-def climb(measure: Measure, top: int = 256) -> list[Rung]:
+def climb(measure: Measure, top: int = 256, **facts: float) -> list[Rung]:
     done: list[Rung] = []
-    while steps := next_steps(done, None, top=top):
+    while steps := next_steps(Ladder(rungs=tuple(done), **facts), None, top=top):
         assert not {step.name for step in steps} & {rung.name for rung in done}, "a rung is measured once"
         done += [measure(step) for step in steps]
     return done
 
 
 def test_a_given_ladder_is_what_is_left_of_it() -> None:
-    done = [carried(Step(c), 100) for c in (1, 2)]
-    assert [step.name for step in next_steps([], (1, 2, 4, 8))] == ["c1", "c2", "c4", "c8"]
+    done = Ladder(rungs=tuple(carried(Step(c), 100) for c in (1, 2)))
+    whole = Ladder(rungs=tuple(carried(Step(c), 100) for c in (1, 2, 4, 8)))
+    assert [step.name for step in next_steps(Ladder(), (1, 2, 4, 8))] == ["c1", "c2", "c4", "c8"]
     assert [step.name for step in next_steps(done, (1, 2, 4, 8))] == ["c4", "c8"]
-    assert next_steps([carried(Step(c), 100) for c in (1, 2, 4, 8)], (1, 2, 4, 8)) == ()
+    assert next_steps(whole, (1, 2, 4, 8)) == ()
 
 
 def test_an_automatic_ladder_doubles_until_two_levels_miss_then_bisects_and_repeats() -> None:
@@ -54,6 +56,18 @@ def test_an_automatic_ladder_doubles_until_two_levels_miss_then_bisects_and_repe
     assert high <= BRACKET_X * low
     for c in (1, low, high):
         assert sum(name.partition(".")[0] == f"c{c}" for name in names) == REPEATS
+
+
+def test_it_searches_by_the_bound_by_which_it_is_graded() -> None:
+    """Latency alone stops it: at 8 times the p95 of c=1 it is three times as far up as at 2 times."""
+
+    def slower(step: Step) -> Rung:
+        return dataclasses.replace(carried(step, 1000), p95_ms=100.0 * max(1.0, step.c / 4))
+
+    levels = {x: {rung.c for rung in climb(slower, degrade_x=x)} for x in (2.0, 8.0)}
+    assert max(levels[2.0]) == 32, "8 is the last healthy one, 16 and 32 miss"
+    assert max(levels[8.0]) == 128, "32 is the last healthy one, 64 and 128 miss"
+    assert any(32 < c < 64 for c in levels[8.0]), "and the bracket above it is halved"
 
 
 def test_without_a_knee_it_ends_at_the_top_which_is_measured_too() -> None:

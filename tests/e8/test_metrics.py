@@ -212,8 +212,9 @@ def test_what_turns_hold_is_seen_only_while_they_run() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["127.0.0.1:8080", "ftp://x", "http://", "http://a b", "http://h:99999", "http://h?x=1"]
-)
+    "url", ["127.0.0.1:8080", "ftp://x", "http://", "http://a b", "http://h:99999", "http://h?x=1",
+     "http://foo..bar:8081", f"http://{'a' * 64}.test", "http://.x"],
+)  # fmt: skip
 def test_an_address_that_is_none_is_refused_by_its_setting(url: str) -> None:
     with pytest.raises(SettingsError, match=r"e8\.base"):
         parse_base(url, "e8.base")

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.e8 import rules
+from harness.e8.arms import ARMS, REALISM
 from harness.e8.reading import parse_ladder, parse_rung
 from harness.e8.record import Ladder, Profile, Rung, RungWorker
 from harness.errors import ReportFormatError
@@ -205,10 +207,17 @@ def test_a_number_that_no_measurement_can_be_is_refused_by_its_rung_and_field(ke
         parse_ladder([{"c": 1, "attempts": 10, "ok_n": 10}, {"c": 2, "attempts": 10, "ok_n": 10, key: value}])
 
 
-@pytest.mark.parametrize("about", [{"degrade_x": 0}, {"host_rest_pct": 1000}, {"duty": 1.5}, {"duty_second": 5e-324}])
+@pytest.mark.parametrize("about", [{"degrade_x": 0}, {"host_rest_pct": 1000}, {"duty": -1}, {"duty_second": 5e-324}])
 def test_a_share_or_bound_of_the_whole_is_what_it_can_be(about: dict[str, float]) -> None:
     with pytest.raises(ReportFormatError, match=f"^{next(iter(about))} is "):
         parse_ladder({"schema": 1, "rungs": [], **about})
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_a_duty_of_more_than_one_core_is_kept_and_is_out_of_every_band(arm: str) -> None:
+    ladder = parse_ladder({"schema": 1, "rungs": [], "arm": arm, "basis": "e6-ocp", "duty": 1.5, "duty_second": 2.25})
+    assert (ladder.duty, ladder.duty_second) == (1.5, 2.25)
+    assert ("the duty is 1.5000, outside of" in str(rules.duty_out_of_band(ladder))) == (arm == REALISM)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def work(folder: RunFolder) -> dict[str, Any]:
     planned = rungs.planned(folder)
     if not all(folder.rung_json(name).exists() for name in planned.names) and document.stopped_by(folder) is None:
         return {"summary": f"{planned.names[-1]} is to be measured first"}
-    steps = () if document.stopped_by(folder) else next_steps(document.ladder(folder).rungs, plan.rungs, top=plan.top)
+    steps = () if document.stopped_by(folder) else next_steps(document.ladder(folder), plan.rungs, top=plan.top)
     names = (*planned.names, *(step.name for step in steps))
     write_rungs(folder, plan, names, complete=not steps)
     said = " ".join(step.name for step in steps)
