@@ -29,6 +29,7 @@ from harness.processes import TOKEN_VARIABLE, Identity, alive, end, find_marked,
 ASK_LIMIT_S = 30.0
 STOP_GRACE_S = 15.0
 POLL_S = 0.05
+SWEEPS = 3  # a command may begin another one after it was looked for and before it is ended
 
 
 class Tier:
@@ -151,7 +152,11 @@ def sweep(state: Path) -> None:
     end([_launcher(found)], grace_s=STOP_GRACE_S)
     _reap(_launcher(found))
     left = {Identity.from_json(each) for each in found["processes"]} | set(find_marked(found["mark"], MARK_VARIABLE))
-    end(sorted(left), grace_s=2.0)
+    for _ in range(SWEEPS):
+        end(sorted(left), grace_s=2.0)
+        left = set(find_marked(found["mark"], MARK_VARIABLE))
+        if not left:
+            break
     secret_file(state).unlink(missing_ok=True)  # of a launcher that was killed
 
 
