@@ -61,9 +61,17 @@ C = TypeVar("C", bound=Child)
 
 
 def watch(child: C, on_exit: Callable[[C], None]) -> None:
-    """Note the child's exit as soon as it happens, then call ``on_exit`` once in the event loop."""
+    """Note the child's exit as soon as it happens, then call ``on_exit`` once in the event loop.
+
+    Raises OSError when the system has no descriptor left; the child is ended then: nobody would see its exit.
+    """
     loop = asyncio.get_running_loop()
-    descriptor = os.pidfd_open(child.popen.pid)  # cannot fail: the child is not reaped before this is ready
+    try:
+        descriptor = os.pidfd_open(child.popen.pid)
+    except OSError:
+        child.popen.kill()
+        child.popen.wait()
+        raise
 
     def exited() -> None:
         loop.remove_reader(descriptor)
