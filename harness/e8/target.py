@@ -8,7 +8,6 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from harness.e8.cpu import Hook, descriptors, host_cores, host_cpu_s, processes_cpu_s
@@ -17,11 +16,11 @@ from harness.e8.metrics import Measured, read_metrics, read_profile, read_stub_s
 from harness.e8.readings import MOST, Reading
 from harness.e8.record import EMBEDDED, STOP_REASON
 from harness.e8.tier.handle import Tier
+from harness.e8.tier.process import BOOT_ID
 from harness.errors import FleetError
 from harness.processes import Identity, identify
 
 COUNT = re.compile(r"[0-9]{1,9}")
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 PARTS = ("supervisor", "stub", "relay", "store", "sandbox")
 NO_PROFILE = "not to be had"
 NOT_HERE = "only the embedded tier's processes can be looked at"

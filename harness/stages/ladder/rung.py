@@ -27,6 +27,7 @@ from harness.progress import ladder_line
 from harness.runs import RunFolder
 from harness.stages.ladder import document
 from harness.store.columns import LADDER
+from harness.store.ladder_files import FAULTS_FILE
 from harness.store.rung_file import write_rung
 from harness.terminal import LiveLine
 
@@ -181,7 +182,7 @@ class _Line:
 @contextmanager
 def _fault_log(folder: RunFolder) -> Iterator[Callable[[dict[str, Any]], None]]:
     """Takes what a fault did, a line each."""
-    file = LineLog(folder.live / "faults.jsonl")
+    file = LineLog(folder.live / FAULTS_FILE)
     try:
         yield lambda entry: file.write(json.dumps(entry))
     finally:
