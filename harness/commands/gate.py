@@ -130,8 +130,10 @@ def _graded(
     stream: bool | None = None,
 ) -> AnyVerdict:
     """The verdict of a run whose tables were made where there were none. Without any it is refused, unstored."""
+    from harness.stages.gate import check_verdicts
     from harness.store.made import ensure_tables
 
+    check_verdicts(folder)
     try:
         ensure_tables(folder, seal=_seal, stream=stream)
         return grade(folder)[0]

@@ -12,7 +12,7 @@ import click
 from harness.commands.output import echo_json
 from harness.e8 import text as ladder_text
 from harness.e8.verdict import LadderVerdict
-from harness.errors import EXIT_PASS, EvidenceError, UsageError
+from harness.errors import EXIT_PASS, EvidenceError, StageError, UsageError
 from harness.gate.saved import grade_runs
 from harness.gate.text import render
 from harness.gate.verdict import REFUSED, Verdict
@@ -71,6 +71,7 @@ def _graded(runs: Path, folders: list[RunFolder]) -> Iterator[Verdict | LadderVe
 
 def _make_tables(folders: list[RunFolder]) -> dict[str, str]:
     """Make the tables of the runs that have none. Run → why it cannot have any."""
+    from harness.stages.gate import check_verdicts
     from harness.store.made import ensure_tables
 
     refused = {}
@@ -79,8 +80,9 @@ def _make_tables(folders: list[RunFolder]) -> dict[str, str]:
         if live.rewrites and not number % 50:
             live.show(f"{number} of {len(folders)} runs have tables")
         try:
+            check_verdicts(folder)
             ensure_tables(folder, seal=_seal)
-        except EvidenceError as error:
+        except (EvidenceError, StageError) as error:
             refused[folder.run] = error.message
     live.close()
     return refused

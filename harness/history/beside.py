@@ -22,6 +22,7 @@ BESIDE = {
     "settings": "The settings each run was made with, a row per key; a run with a fault was a drill.",
     "published": "Runs that others published, totals only, with the source; NULL is what the source does not say.",
     "ladder_verdicts": "The newest grading of each ladder: its knee, what bound it, and the runner-up.",
+    "ladder_thresholds": "The numbers by which ladders are judged today, where a ladder names no other.",
     "published_ladders": "Ladders that others published, as the table ladders has them, with the source.",
     "published_rungs": "The rungs of these, as the table rungs has them; NULL is what the source does not say.",
 }
@@ -54,6 +55,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "saturated": "BOOLEAN",
         **dict.fromkeys(("bound", "runner_up", "reason"), "VARCHAR"),
     },
+    "ladder_thresholds": {"name": "VARCHAR", "value": "DOUBLE", "unit": "VARCHAR", "why": "VARCHAR"},
     "published_ladders": declared("ladders"),
     "published_rungs": declared("rungs"),
 }
@@ -80,6 +82,8 @@ def load_beside(
         rows = _settings(sound)
     elif table == "ladder_verdicts":
         rows = _ladder_verdicts(sound)
+    elif table == "ladder_thresholds":
+        rows = _ladder_thresholds()
     else:
         here = {run.folder.run for run in runs}
         rows = _published(published, here, left_out) if table == "published" else _ladders(published, here, table)
@@ -165,6 +169,13 @@ def _ladder_verdicts(runs: Sequence[Held]) -> Rows:
             told = [document.get(key) for key in ("saturated", "bound", "runner_up", "reason")]
             made.append([run.folder.run, *(document.get(key) for key in ("graded_at", "verdict", "arm")), *knee, *told])
     return made
+
+
+def _ladder_thresholds() -> Rows:
+    """A row per threshold."""
+    from harness.e8.arms import THRESHOLDS
+
+    return [[name, each.value, each.unit, each.reason] for name, each in THRESHOLDS.items()]
 
 
 def _published_row(published: Published) -> list[object]:

@@ -65,7 +65,7 @@ def list_runs(runs_folder: Path) -> list[RunState]:
 def run_state(folder: RunFolder) -> RunState:
     """How far one run got, read from its files alone."""
     env = _env(folder)
-    about = _read(folder.run_json) or {"profile": env.get("MODE"), "fleet": env.get("CTX")}
+    about = described(folder) or {"profile": env.get("MODE"), "fleet": env.get("CTX")}
     verdict = newest_verdict(folder)
     created_at = _text(about, "created_at")
     is_ladder = kind_of_run(folder) == LADDER
@@ -118,10 +118,14 @@ def _head(path: Path) -> bytes:
         return b""
 
 
+def described(folder: RunFolder) -> dict[str, Any] | None:
+    """What a run says it is: from the evidence, else as it stands beside it. None when neither can be read."""
+    return _read(folder.evidence / folder.run_json.name) or _read(folder.run_json)
+
+
 def run_settings(folder: RunFolder) -> dict[str, Any] | None:
-    """The settings a run was made with, flat; from the evidence, else as they stand. None when they are not known."""
-    about = _read(folder.evidence / folder.run_json.name) or _read(folder.run_json)
-    settings = (about or {}).get("settings")
+    """The settings a run was made with, flat. None when they are not known."""
+    settings = (described(folder) or {}).get("settings")
     return settings if isinstance(settings, dict) else None
 
 

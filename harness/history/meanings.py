@@ -188,6 +188,10 @@ ladder_verdicts.lo_c        the knee is not below it
 ladder_verdicts.reason      why it is not PASS
 ladder_verdicts.runner_up   of the other tiers the one that came nearest to its threshold
 ladder_verdicts.saturated   a knee was observed
+ladder_thresholds.name      of the threshold
+ladder_thresholds.unit      of its value
+ladder_thresholds.value     the number that decides
+ladder_thresholds.why       the reason for it
 verdicts.backends           how many the plan wants
 verdicts.not_run            executions that were never attempted
 verdicts.passed             targets with no finding, and with all measured that a rule needs

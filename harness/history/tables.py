@@ -17,8 +17,8 @@ from harness.runs import RunFolder
 from harness.store.columns import SOAK
 from harness.store.database import DUCKDB_TYPES, native
 from harness.store.kinds import tables_of
-from harness.store.made import check_run, check_tables, made_again, read_index
-from harness.store.schemas import SCHEMA_VERSION, TABLES
+from harness.store.made import check_run, check_tables, is_of_today, made_again, read_index
+from harness.store.schemas import TABLES
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -73,7 +73,7 @@ def _held(folder: RunFolder, names: Sequence[str]) -> Held:
         made = index.get("tables")
         has = {*tables_of(index.get("kind", SOAK)), *(made if isinstance(made, dict) else ())}
         files = check_tables(folder, made, [name for name in names if name in has])
-        return Held(folder, WHOLE, files=files, outdated=index.get("schema_version") != SCHEMA_VERSION)
+        return Held(folder, WHOLE, files=files, outdated=not is_of_today(index))
     except (EvidenceError, OSError) as error:
         return Held(folder, DAMAGED, str(error))
 

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import EvidenceError
-from harness.files import read_json
-from harness.runs import RunFolder
+from harness.errors import EvidenceError, StageError
+from harness.files import read_json, sha256_file
+from harness.runs import RUN_JSON, RunFolder
 from harness.store.columns import LADDER, SOAK
 from harness.store.kinds import kind_of_run
 from harness.store.readers import one_line
@@ -34,8 +34,9 @@ def reads(folder: RunFolder) -> list[Path]:
 def grade_run(folder: RunFolder) -> tuple[Verdict | LadderVerdict, Path]:
     """Grade a run as what it is, a soak or a ladder, and store the verdict; returns it with its file.
 
-    Raises EvidenceError when the run has no tables: nothing is stored then.
+    Raises EvidenceError when the run has no tables, StageError where no verdict can be kept: nothing is stored then.
     """
+    check_verdicts(folder)
     if kind_of_run(folder) == LADDER:
         from harness.e8.grade import grade_run as grade_ladder
 
@@ -99,7 +100,24 @@ def beside(folder: RunFolder) -> list[str]:
     fault = drill(folder)
     page = [f"REPORT  {folder.report}"] if folder.report.exists() else []
     drills = [f"DRILL  faults were injected on purpose: {fault}"] if fault else []
-    return [*page, *drills, *([WITNESSES] if kind_of_run(folder) == SOAK else [])]
+    return [*page, *_differs(folder), *drills, *([WITNESSES] if kind_of_run(folder) == SOAK else [])]
+
+
+def _differs(folder: RunFolder) -> list[str]:
+    """A note where the description of the run is no longer the one in its evidence, by which it is graded."""
+    sealed = folder.evidence / RUN_JSON
+    if not (sealed.is_file() and folder.run_json.is_file()) or sha256_file(sealed) == sha256_file(folder.run_json):
+        return []
+    return [f"NOTE  {folder.run_json} is not what was saved; {sealed} stands, so copy it there"]
+
+
+def check_verdicts(folder: RunFolder) -> None:
+    """Raise StageError where a verdict could not be kept: something else than a folder stands in its place."""
+    if folder.verdicts.exists() and not folder.verdicts.is_dir():
+        raise StageError(
+            f"{folder.verdicts} is no folder, and verdicts are kept in one; move it away and grade again",
+            run=folder.run,
+        )
 
 
 def drill(folder: RunFolder) -> str | None:

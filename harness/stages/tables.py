@@ -61,17 +61,14 @@ def check_seal(folder: RunFolder) -> None:
     """Raise EvidenceError unless the evidence is what the stages before saw, digest for digest.
 
     The list of digests must be there and be the one that ``save`` (or an adoption) wrote; what earlier stages made
-    (run.json, plan, pins, engines, report) must stand in it with the digest that their receipts hold.
+    (run.json, plan, pins, engines, report, rungs) must stand in it with the digest that their receipts hold, and of a
+    run that was not adopted none of these receipts may be missing.
     """
     if not folder.sums.is_file():
         raise EvidenceError(f"{folder.sums} is gone: without it the evidence proves nothing")
+    _check_receipts(folder)
     saved = receipts.read(folder, "save")
-    if saved is None and (folder.adopted.exists() or receipts.path_of(folder, "save").exists()):
-        raise EvidenceError(
-            f"the receipt of how {folder.run} was saved is gone or damaged, so nothing says that its evidence is what "
-            "was saved; put it back, or adopt the run again from where it came"
-        )
-    if saved is not None and saved.outputs.get(receipts.name_of(folder.sums, folder)) != sha256_file(folder.sums):
+    if saved is None or saved.outputs.get(receipts.name_of(folder.sums, folder)) != sha256_file(folder.sums):
         raise EvidenceError(f"{folder.sums} is not the list that was saved: the evidence proves nothing")
     sums = verify_sums(folder.evidence)
     for stage in filter(receipts.is_live, receipts.done(folder)):
@@ -80,3 +77,40 @@ def check_seal(folder: RunFolder) -> None:
             file = name.rpartition("/")[2].removeprefix("run:")
             if sums.get(file) != digest:
                 raise EvidenceError(f"{file} in {folder.evidence} is not the one that stage {stage} made")
+
+
+def _check_receipts(folder: RunFolder) -> None:
+    """Every run was either adopted, which leaves one receipt, or made here, stage by stage.
+
+    A receipt that is gone is no reason to ask less: deleting is easier than forging.
+    """
+    if folder.adopted.exists():
+        saved = receipts.read(folder, "save")
+        if saved is None or "format" not in saved.outcome:  # that of ./doit, which saves again what it finds
+            raise EvidenceError(
+                f"the receipt of how {folder.run} was adopted is gone or damaged, so nothing says that its evidence is "
+                "what was saved; put it back, or adopt the run again from where it came"
+            )
+        return
+    missing = [stage for stage in _stages_made(folder) if receipts.read(folder, stage) is None]
+    if not missing:
+        return
+    files = ", ".join(receipts.path_of(folder, stage).name for stage in missing[:4])
+    more = f" and {len(missing) - 4} more" if missing[4:] else ""
+    again = f"./doit gate:{folder.run} proves it by the receipts of its stages, or " if missing == ["save"] else ""
+    raise EvidenceError(
+        f"{folder.stages} lacks the receipt{'s'[: len(missing) - 1]} {files}{more} (gone or damaged), so nothing says "
+        f"that the evidence is what was saved; put back what is missing, or {again}take the evidence into another runs "
+        f"folder as somebody's: harness adopt {folder.evidence} --runs FOLDER"
+    )
+
+
+def _stages_made(folder: RunFolder) -> list[str]:
+    """The stages that a run that was made here, and is saved, has receipts of: those that left evidence.
+
+    A soak that was torn down may be saved without that of its load: who followed the load was gone when it ended.
+    """
+    if kind_of_run(folder) == LADDER:
+        rungs = sorted(path.stem for path in folder.evidence.glob("c*.json") if receipts.is_rung(path.stem))
+        return ["plan", "pins", "workload", *rungs, "save"]
+    return ["plan", "pins", "engines", *([] if folder.closed.exists() else ["load"]), "save"]

@@ -32,8 +32,9 @@ def kind_of(evidence: Path, *descriptions: Path) -> str:
 
 
 def kind_of_run(folder: RunFolder) -> str:
-    """The kind of a run, whether it was saved yet or not."""
-    return kind_of(folder.evidence, folder.run_json)
+    """The kind of a run, saved yet or not. What the evidence says of it stands, whatever the copy beside it says."""
+    sealed = folder.evidence / RUN_JSON
+    return kind_of(folder.evidence, *([] if sealed.is_file() else [folder.run_json]))
 
 
 def _is_said(path: Path) -> bool:

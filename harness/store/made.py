@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from harness.errors import EvidenceError
 from harness.files import alone, read_json, sha256_file, write_json
 from harness.runs import RunFolder
 from harness.store.kinds import kind_of_run
-from harness.store.schemas import SCHEMA_VERSION
+from harness.store.schemas import SCHEMA_VERSION, schema_of
 
 Seal = Callable[[RunFolder], None]
 """Raises EvidenceError unless the evidence is what was saved or adopted. ``harness.stages.tables`` has the one of runs
@@ -21,26 +21,26 @@ that have receipts; it is asked for by name, so that tables are never made of ev
 def make_tables(folder: RunFolder, *, seal: Seal, stream: bool | None = None) -> dict[str, Any]:
     """Build the tables and their index, and return the index.
 
-    ``{"schema": 1, "run", "kind", "stream", "schema_version", "refused": sentence or None, "sums_sha256", "tables":
-    name → {"rows", "sha256"}}``. Evidence that cannot be read makes no table and is recorded as refused: the gate says
-    why. ``stream``: of the results stream, for a run that has no report; None: of it where the tables that are there
-    are, for who asked for it once has said so of this run. Raises EvidenceError for a run that was never saved whole
-    (nothing is recorded), OSError when the disk is full.
+    ``{"schema": 1, "run", "kind", "stream", "schema_version", "schema_sha256", "refused": sentence or None,
+    "sums_sha256", "tables": name → {"rows", "sha256"}}``. Evidence that cannot be read makes no table and is
+    recorded as refused: the gate says why. ``stream``: of the results stream, for a run that has no report; None: of it
+    where the tables that are there are, for who asked for it once has said so of this run. Raises EvidenceError for a
+    run that was never saved whole (nothing is recorded), OSError when the disk is full.
     """
     with alone(folder.root):
         return _make(folder, seal, _asked(folder, stream))
 
 
-def ensure_tables(folder: RunFolder, *, seal: Seal, stream: bool | None = None) -> dict[str, Any] | None:
-    """``make_tables`` where there is no index, or one of another source or of other schemas.
+def ensure_tables(folder: RunFolder, *, seal: Seal, stream: bool | None = None) -> dict[str, Any]:
+    """``make_tables`` where there is no index that can be read, or one of another source or of other schemas.
 
-    What was changed or damaged is not made again in silence: it stays for the grading to refuse. Returns the index,
-    None when there is one that cannot be read.
+    A table that was changed or damaged is not made again in silence: it stays for the grading to refuse. Returns the
+    index.
     """
-    if folder.tables_index.exists() and not _is_other(index := read_index(folder), stream):
+    if (index := read_index(folder)) is not None and not _is_other(index, stream):
         return index
     with alone(folder.root):  # another process may have made them meanwhile
-        if folder.tables_index.exists() and not _is_other(index := read_index(folder), stream):
+        if (index := read_index(folder)) is not None and not _is_other(index, stream):
             return index
         return _make(folder, seal, _asked(folder, stream))
 
@@ -58,10 +58,14 @@ def _asked(folder: RunFolder, stream: bool | None) -> bool:
     return stream if stream is not None else (read_index(folder) or {}).get("stream") is True
 
 
-def _is_other(index: dict[str, Any] | None, stream: bool | None) -> bool:
-    if index is None:
-        return False
-    return stream not in (None, index.get("stream", False)) or index.get("schema_version") != SCHEMA_VERSION
+def _is_other(index: dict[str, Any], stream: bool | None) -> bool:
+    return not is_of_today(index) or stream not in (None, index.get("stream", False))
+
+
+def is_of_today(index: Mapping[str, Any]) -> bool:
+    """Whether the tables of an index have the columns that are declared now, so that they can be read by name."""
+    kind = index.get("kind")
+    return isinstance(kind, str) and index.get("schema_sha256") == schema_of(kind)
 
 
 def _make(folder: RunFolder, seal: Seal, stream: bool) -> dict[str, Any]:
@@ -90,6 +94,7 @@ def _make(folder: RunFolder, seal: Seal, stream: bool) -> dict[str, Any]:
         "kind": kind_of_run(folder),
         "stream": stream,
         "schema_version": SCHEMA_VERSION,
+        "schema_sha256": schema_of(kind_of_run(folder)),
         "refused": refused,
         "sums_sha256": sha256_file(folder.sums) if folder.sums.is_file() else None,
         "tables": tables,

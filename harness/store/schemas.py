@@ -6,10 +6,14 @@ a number that was not measured is NULL and never 0 or NaN. ``run`` is the first 
 
 from __future__ import annotations
 
+from functools import cache
+
+from harness.files import sha256_text
 from harness.store.columns import Table, table
 from harness.store.ladder_schemas import LADDER_TABLES
 
 SCHEMA_VERSION = 5
+"""Raised where rows come to mean something else. That a column came, went or changed its type, ``schema_of`` says."""
 
 TABLES: dict[str, Table] = {
     each.name: each
@@ -264,3 +268,15 @@ TABLES: dict[str, Table] = {
         *LADDER_TABLES,
     )
 }
+
+
+@cache
+def schema_of(kind: object) -> str:
+    """The SHA-256 of what is declared for runs of this kind: tables, columns and types, whatever is told of them."""
+    declared = [
+        f"{each.name}.{column.name} {column.type} {column.required}"
+        for each in TABLES.values()
+        if each.kind == kind
+        for column in each.columns
+    ]
+    return sha256_text("\n".join([f"version {SCHEMA_VERSION}", *declared]))

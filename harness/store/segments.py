@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from harness.files import fsync_folder, read_json, sha256_file, write_json
-from harness.store.schemas import SCHEMA_VERSION
+from harness.store.columns import SOAK
+from harness.store.schemas import SCHEMA_VERSION, schema_of
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -54,7 +55,7 @@ def read_segments(runs: Path) -> list[Segment]:
     for manifest in sorted((runs / FOLDER).glob(f"*/{MANIFEST}")):
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
             document = read_json(manifest)
-            if (document["schema"], document["schema_version"]) == (SCHEMA, SCHEMA_VERSION):
+            if (document["schema"], document["schema_sha256"]) == (SCHEMA, schema_of(SOAK)):
                 found.append(Segment(manifest.parent, dict(document["runs"]), dict(document["tables"])))
     return found
 
@@ -73,8 +74,8 @@ def write_segment(connection: DuckDBPyConnection, runs: Path, of: Mapping[str, s
         for table in tables:
             connection.execute(f"COPY {table} TO '{_quoted(segment.file(table))}' (FORMAT parquet)")
         digests = {table: sha256_file(segment.file(table)) for table in tables}
-        about = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, "runs": dict(of), "tables": digests}
-        write_json(staging / MANIFEST, about)
+        about = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, "schema_sha256": schema_of(SOAK)}
+        write_json(staging / MANIFEST, about | {"runs": dict(of), "tables": digests})
         staging.rename(staging.with_name(staging.name[1:]))
         fsync_folder(staging.parent)
     except _duckdb.Error as error:

@@ -3,7 +3,8 @@
 -- params: run base
 -- Two ladders of one arm. Latency is never compared across arms: where the arms differ, or one is not recorded, the
 -- question is refused. unlike names what else makes the two incomparable, or is broken in either: what they were measured
--- on, with what, and by what they were judged. Pins and settings are compared where both ladders recorded them.
+-- on, with what, and by what they were judged. Successes of repeats are added up, as the gate does;
+-- where they were not counted, the lowest stands. Pins and settings are compared where both ladders recorded them.
 WITH every_ladder AS (
     SELECT * FROM ladders
     UNION ALL BY NAME
@@ -13,6 +14,13 @@ every_rung AS (
     SELECT * FROM rungs
     UNION ALL BY NAME
     SELECT * FROM published_rungs
+),
+judged AS (
+    SELECT
+        run,
+        coalesce(degrade_x, (SELECT value FROM ladder_thresholds WHERE name = 'degrade_x')) AS degrade_x,
+        coalesce(min_c, (SELECT value::BIGINT FROM ladder_thresholds WHERE name = 'min_c')) AS min_c
+    FROM every_ladder
 ),
 pins AS (
     SELECT
@@ -86,21 +94,16 @@ pair AS (
                         )
                 END,
                 CASE
-                    WHEN a.degrade_x IS DISTINCT FROM b.degrade_x
-                        THEN concat(
-                            'p95 bound ',
-                            coalesce(a.degrade_x::VARCHAR, 'the usual one'),
-                            ' and ',
-                            coalesce(b.degrade_x::VARCHAR, 'the usual one')
-                        )
+                    WHEN ja.degrade_x <> jb.degrade_x THEN concat('p95 bound ', ja.degrade_x, ' and ', jb.degrade_x)
                 END,
+                CASE WHEN ja.min_c <> jb.min_c THEN concat('least knee ', ja.min_c, ' and ', jb.min_c) END,
                 CASE
-                    WHEN a.min_c IS DISTINCT FROM b.min_c
+                    WHEN a.success_by IS DISTINCT FROM b.success_by
                         THEN concat(
-                            'least knee ',
-                            coalesce(a.min_c::VARCHAR, 'the usual one'),
+                            'success by ',
+                            coalesce(a.success_by, 'what is not recorded'),
                             ' and ',
-                            coalesce(b.min_c::VARCHAR, 'the usual one')
+                            coalesce(b.success_by, 'what is not recorded')
                         )
                 END,
                 CASE
@@ -112,12 +115,17 @@ pair AS (
         ) AS unlike
     FROM every_ladder AS a
     JOIN every_ladder AS b ON a.run = $run AND b.run = $base
+    JOIN judged AS ja ON ja.run = a.run
+    JOIN judged AS jb ON jb.run = b.run
 ),
 levels AS (
     SELECT
         run,
         c,
-        median(success_rate) AS success_rate,
+        CASE
+            WHEN count(attempts) = count(*) AND count(ok) = count(*) THEN sum(ok) / nullif(sum(attempts), 0)
+            ELSE min(success_rate)
+        END AS success_rate,
         median(throughput_tps) AS turns_per_s,
         median(p50_ms) AS p50_ms,
         median(p95_ms) AS p95_ms,

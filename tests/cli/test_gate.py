@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shutil
@@ -10,9 +11,12 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.files import read_json, sha256_file
+from harness.files import read_json, sha256_file, write_json
 from harness.gate.store import stored
 from harness.runs import RunFolder
+from harness.store.made import make_tables
+from harness.store.schemas import TABLES, schema_of
+from tests.cli.sealed import seal
 
 CASES = Path(__file__).parent.parent / "cases" / "gate"
 Said = tuple[int, str, str]
@@ -24,9 +28,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for case in ("clean", "failures", "damaged-report", "torn-stream"):
         folder = RunFolder(tmp_path / "runs" / case)
         shutil.copytree(CASES / case, folder.evidence, ignore=shutil.ignore_patterns("expected.*"))
-        names = sorted(path.name for path in folder.evidence.iterdir())
-        folder.sums.write_text("".join(f"{sha256_file(folder.evidence / name)}  {name}\n" for name in names))
-        folder.saved.write_text("")
+        seal(folder)
     monkeypatch.setenv("HARNESS_RUNS", str(tmp_path / "runs"))
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
     return tmp_path / "runs"
@@ -104,12 +106,42 @@ def test_a_run_that_was_never_saved_is_refused_and_nothing_is_stored(
     assert stored(folder.verdicts) == []
 
 
-def test_an_index_that_cannot_be_read_is_refused(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("torn", ["", "{", "[]"])
+def test_tables_whose_index_cannot_be_read_are_made_again(
+    torn: str, runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = RunFolder(runs / "clean")
-    folder.tables.mkdir()
-    folder.tables_index.write_text("{")
-    code, output, error = say(capsys, "clean", "--json")
-    assert (code, json.loads(output)["verdict"]) == (2, "REFUSED") and error.count("\n") == 1
+    assert say(capsys, "clean")[0] == 0
+    folder.tables_index.write_text(torn)
+    assert say(capsys, "clean")[0] == 0 and read_json(folder.tables_index)["run"] == "clean"
+
+
+@pytest.mark.parametrize("of_before", [{"schema_sha256": "0" * 64}, {"schema_sha256": None}, {"schema_version": 4}])
+def test_tables_of_columns_that_are_no_longer_declared_are_made_again(
+    of_before: dict[str, object], runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever declares a column need not think of a number: what is declared says by itself that tables are old."""
+    folder = RunFolder(runs / "clean")
+    few = dataclasses.replace(TABLES["runs"], columns=TABLES["runs"].columns[:-1])
+    with monkeypatch.context() as before:
+        before.setitem(TABLES, "runs", few)
+        schema_of.cache_clear()
+        make_tables(folder, seal=lambda _: None)
+    schema_of.cache_clear()
+    code, output, error = say(capsys, "clean")
+    assert (code, error) == (0, "") and "VERDICT PASS" in output
+    write_json(folder.tables_index, read_json(folder.tables_index) | of_before)
+    assert say(capsys, "clean")[0] == 0
+
+
+@pytest.mark.parametrize("words", [("clean",), ("--all",)])
+def test_what_stands_in_the_place_of_the_verdicts_is_named(
+    words: tuple[str, ...], runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (runs / "clean" / "verdicts").write_text("")
+    code, output, error = say(capsys, *words)
+    assert code == (2 if words == ("--all",) else 4)
+    assert "clean/verdicts is no folder, and verdicts are kept in one; move it away" in output + error
 
 
 def test_an_unknown_run_stays_a_usage_error(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -204,7 +236,6 @@ def test_evidence_without_its_mark_is_refused(runs: Path, capsys: pytest.Capture
 def test_a_damaged_receipt_is_not_no_receipt(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It is what the evidence is held against when tables are made of it again."""
     receipt = runs / "clean" / "stages" / "50-save.json"
-    receipt.parent.mkdir()
     for damage in ("", "{", '{"outputs": []}'):
         receipt.write_text(damage)
         shutil.rmtree(runs / "clean" / "tables", ignore_errors=True)

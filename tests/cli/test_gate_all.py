@@ -11,6 +11,7 @@ import pytest
 from harness.cli import main
 from harness.gate.store import stored
 from harness.runs import RunFolder
+from tests.cli.sealed import adopted
 from tests.gate.test_saved import CASES, saved_run
 
 
@@ -19,10 +20,10 @@ def runs(tmp_path: Path) -> Path:
     """Runs that pass and fail, one without tables, one damaged, one never saved whole."""
     folder = tmp_path / "runs"
     for case in ("clean", "failures", "lost-backend"):
-        saved_run(folder, case)
-    without = saved_run(folder, "borders")
+        adopted(saved_run(folder, case))
+    without = adopted(saved_run(folder, "borders"))
     shutil.rmtree(without.tables)
-    damaged = saved_run(folder, "missing")
+    damaged = adopted(saved_run(folder, "missing"))
     (damaged.evidence / "report.json").write_bytes((damaged.evidence / "report.json").read_bytes() + b" ")
     shutil.copytree(CASES / "clean", folder / "unsaved" / "evidence")
     (folder / "published").mkdir()

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from harness.cli import main
-from harness.files import sha256_file, write_json
+from harness.files import write_json
 from harness.runs import RunFolder
 from tests.ci.test_junit import check, outcomes
+from tests.cli.sealed import seal
 
 CASES = Path(__file__).parent.parent / "cases" / "e8"
 Said = tuple[int, str, str]
@@ -46,12 +47,6 @@ def quotable(runs: Path) -> str:
     (folder.evidence / "ladder.json").write_text(json.dumps(document | {"measured": None}))
     seal(folder)
     return folder.run
-
-
-def seal(folder: RunFolder) -> None:
-    names = sorted(path.name for path in folder.evidence.iterdir())
-    folder.sums.write_text("".join(f"{sha256_file(folder.evidence / name)}  {name}\n" for name in names))
-    folder.saved.write_text("")
 
 
 def say(capsys: pytest.CaptureFixture[str], *words: object) -> Said:
@@ -143,6 +138,7 @@ def test_a_comparison_says_what_is_broken_in_either(runs: Path, capsys: pytest.C
     drill = RunFolder(runs / "drill")
     shutil.copytree(runs / "capacity-worker-cpu", drill.root)
     write_json(drill.run_json, {"run": "drill", "kind": "e8", "settings": {"fault": "freeze:worker-1"}})
+    seal(drill)
     say(capsys, "gate", "--all")
 
     def unlike(base: str) -> set[str]:
@@ -161,8 +157,11 @@ def test_a_comparison_says_what_is_broken_in_either(runs: Path, capsys: pytest.C
         ({"host_rest_pct": 55.6}, "host at rest 2.0 % and 55.6 %"),
         ({"host_rest_pct": 7.0}, None),
         ({"host_rest_pct": None}, "host at rest 2.0 % and not recorded"),
-        ({"degrade_x": 3}, "p95 bound the usual one and 3.0"),
-        ({"min_c": 1}, "least knee the usual one and 1"),
+        ({"degrade_x": 3}, "p95 bound 2.0 and 3.0"),
+        ({"degrade_x": 2}, None),
+        ({"min_c": 1}, "least knee 4 and 1"),
+        ({"min_c": 4}, None),
+        ({"success_by": "status alone"}, "success by stop reason and status alone"),
         ({"pins": "another"}, "pins"),
         ({"workers": 1}, "workers"),
         ({"settings": {"e8.schedule": "global"}}, "e8.schedule"),
@@ -190,6 +189,22 @@ def test_what_makes_two_ladders_unlike_is_named(
     (found,) = {row["unlike"] for row in json.loads(say(capsys, *words)[1])}
     found = [] if found is None else found.split("; ")
     assert [what for what in found if what != "a verdict of REFUSED"] == ([unlike] if unlike else [])
+
+
+def test_successes_of_repeats_are_added_up_as_the_gate_does(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, other = RunFolder(runs / "capacity-worker-cpu"), RunFolder(runs / "other")
+    other.evidence.mkdir(parents=True)
+    document = json.loads((one.evidence / "ladder.json").read_text())
+    first = document["rungs"][0]
+    worse = first | {"repeat": 2, "attempts": 4 * first["attempts"], "ok_n": 2 * first["attempts"]}
+    worse.pop("success_rate", None)
+    document |= {"rungs": [*document["rungs"], worse], "planned": [*document["planned"], f"c{first['c']}.r2"]}
+    (other.evidence / "ladder.json").write_text(json.dumps(document))
+    seal(other)
+    assert all(say(capsys, "gate", folder.run)[1] for folder in (one, other))
+    words = ["sql", "compare-ladders", "--param", f"run={other.run}", "--param", f"base={one.run}", "--json"]
+    row = json.loads(say(capsys, *words)[1])[0]
+    assert row["success_rate"] == round((first["ok_n"] + 2 * first["attempts"]) / (5 * first["attempts"]), 4)
 
 
 def test_a_run_that_is_not_there_sends_to_the_list_that_has_ladders(

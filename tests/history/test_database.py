@@ -17,7 +17,7 @@ from harness.history.database import ask, ask_arrow, open_database, run_roots
 from harness.runs import RunFolder
 from harness.store.columns import SOAK
 from harness.store.kinds import tables_of
-from harness.store.schemas import SCHEMA_VERSION
+from harness.store.schemas import SCHEMA_VERSION, schema_of
 from tests.report import made
 
 SMALL = {"svc-1": 9, "uds-echo": 3}
@@ -281,6 +281,7 @@ def test_a_file_that_is_what_was_made_and_cannot_be_read_leaves_its_run_out(runs
     folder = RunFolder(runs / "quick-1")
     (folder.tables / "thresholds.parquet").write_bytes(b"PAR1 no more PAR1")
     index = json.loads(folder.tables_index.read_text())
+    index |= {"kind": SOAK, "schema_sha256": schema_of(SOAK)}
     index["tables"]["thresholds"]["sha256"] = sha256_file(folder.tables / "thresholds.parquet")
     write_json(folder.tables_index, index)
     sql = "SELECT run FROM counters UNION SELECT run FROM thresholds"
