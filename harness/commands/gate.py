@@ -118,8 +118,13 @@ def _grade(folder: RunFolder, *, stream: bool | None) -> Verdict:
 
 def _grade_ladder(folder: RunFolder) -> LadderVerdict:
     from harness.e8.grade import grade_run, refused
+    from harness.store.held import hold_rows
 
-    return _graded(folder, grade_run, refused)
+    def grade(folder: RunFolder) -> tuple[LadderVerdict, Path]:
+        hold_rows(folder)
+        return grade_run(folder)
+
+    return _graded(folder, grade, refused)
 
 
 def _graded(

@@ -72,6 +72,7 @@ def _graded(runs: Path, folders: list[RunFolder]) -> Iterator[Verdict | LadderVe
 def _make_tables(folders: list[RunFolder]) -> dict[str, str]:
     """Make the tables of the runs that have none. Run → why it cannot have any."""
     from harness.stages.gate import check_verdicts
+    from harness.store.held import hold_rows
     from harness.store.made import ensure_tables
 
     refused = {}
@@ -82,6 +83,8 @@ def _make_tables(folders: list[RunFolder]) -> dict[str, str]:
         try:
             check_verdicts(folder)
             ensure_tables(folder, seal=_seal)
+            if kind_of_run(folder) == LADDER:
+                hold_rows(folder)
         except (EvidenceError, StageError) as error:
             refused[folder.run] = error.message
     live.close()

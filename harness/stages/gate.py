@@ -39,7 +39,9 @@ def grade_run(folder: RunFolder) -> tuple[Verdict | LadderVerdict, Path]:
     check_verdicts(folder)
     if kind_of_run(folder) == LADDER:
         from harness.e8.grade import grade_run as grade_ladder
+        from harness.store.held import hold_rows
 
+        hold_rows(folder)
         return grade_ladder(folder)
     from harness.gate.saved import grade_run as grade_soak
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.files import read_json, write_json
+from harness.files import read_json, sha256_file, write_json
 from harness.graph import receipts
 from harness.history.inventory import run_state
 from harness.runs import RunFolder
@@ -117,3 +117,22 @@ def test_what_the_evidence_says_of_the_run_stands_whatever_the_copy_beside_it_sa
     assert (run_state(folder).arm, run_state(folder).kind, kind_of_run(folder)) == (arm, "e8", "e8")
     code, said = gate(capsys)
     assert code == 0 and f"NOTE  {folder.run_json} is not what was saved" in said
+
+
+@pytest.mark.parametrize(("table", "change"), [("turns", "ms * 10 AS ms"), ("polls", "1 - poll_no AS poll_no")])
+def test_turns_and_polls_are_those_of_the_evidence_whatever_their_index_says(
+    table: str, change: str, folder: RunFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import duckdb
+
+    assert gate(capsys)[0] == 0
+    path, new = folder.tables / f"{table}.parquet", folder.tables / "new"
+    duckdb.sql(f"SELECT * REPLACE ({change}) FROM read_parquet('{path}')").write_parquet(str(new))  # noqa: S608
+    new.replace(path)
+    index = read_json(folder.tables_index)
+    index["tables"][table]["sha256"] = sha256_file(path)
+    write_json(folder.tables_index, index)
+    code, said = gate(capsys)
+    assert code == 2 and f"{table}.parquet is not what was made from the evidence; remove" in said
+    shutil.rmtree(folder.tables)
+    assert gate(capsys)[0] == 0
