@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from harness.files import sha256_file, write_json
+from harness.files import read_json, sha256_file, write_json
 from harness.graph import receipts
 from harness.runs import SAVED, SUMS, RunFolder
+from harness.store.columns import SOAK
+from harness.store.schemas import schema_of
 
 
 def seal(folder: RunFolder) -> RunFolder:
@@ -22,3 +24,8 @@ def adopted(folder: RunFolder) -> RunFolder:
     now = "2026-11-30T12:00:00.000Z"
     receipts.write(folder, "save", inputs={}, outputs=outputs, outcome={"format": "sortie"}, started_at=now)
     return folder
+
+
+def made_now(folder: RunFolder) -> None:
+    """Say in the index of a soak's tables, written by hand, that they have the columns of today."""
+    write_json(folder.tables_index, read_json(folder.tables_index) | {"kind": SOAK, "schema_sha256": schema_of(SOAK)})

@@ -20,6 +20,7 @@ from harness.files import sha256_file
 from harness.gate.store import stored
 from harness.history import meanings
 from harness.runs import RunFolder
+from tests.cli.sealed import made_now
 from tests.report import made
 
 NODES = ("node-a", "node-b")
@@ -32,6 +33,7 @@ def index(folder: RunFolder, refused: str | None = None) -> None:
     folder.sums.write_text(f"{sha256_file(folder.evidence / 'report.json')}  report.json\n")
     folder.saved.write_text("2026-10-08T10:16:55.000Z\n")
     made.index(folder, refused)
+    made_now(folder)
 
 
 @pytest.fixture
