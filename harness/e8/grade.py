@@ -95,7 +95,7 @@ def judge(
         refusals=against,
         missing=(*found.missing, *missing),
         degrade_x=ladder.degrade_x or threshold("degrade_x"),
-        min_c=ladder.min_c or int(threshold("min_c")),
+        min_c=int(threshold("min_c")) if ladder.min_c is None else ladder.min_c,
         marginal_ms_per_turn=cost.get("marginal_ms_per_turn"),
         marginal_range_ms=(cost["lo_ms_per_turn"], cost["hi_ms_per_turn"]) if cost else None,
         background_ms_per_s=cost.get("background_ms_per_s"),
@@ -127,6 +127,7 @@ def _judged(about: LadderVerdict, ladder: Ladder, answers: Answers, row: Row) ->
     if not saturated and floor < least:
         missing += (f"a rung of c={least}, the least knee: the ladder ends at {ladder.top}",)
     missing += tuple(_too_few(answers, floor))
+    missing += tuple(_cut_unsaid(ladder))
     under = f"the knee is at {floor}, under the least of {least}" if saturated and floor < least else None
     gaps = f"not recorded: {'; '.join(missing)}" if missing else None
     level = next(level for level in answers.levels if level["c"] == floor)
@@ -167,6 +168,13 @@ def _too_few(answers: Answers, floor: int) -> Iterator[str]:
     for level in answers.levels:
         if level["c"] in (1, floor) and level["ok"] is not None and level["ok"] < least:
             yield f"{least:g} turns that succeeded at c={level['c']} ({level['ok']:g} did)"
+
+
+def _cut_unsaid(ladder: Ladder) -> Iterator[str]:
+    """How a rung ended that says so itself no more than that turns were left unsent."""
+    for rung in ladder.rungs:
+        if rung.ended is None and rung.attempts is not None and rung.attempts < (rung.planned_turns or 0):
+            yield f"how {rung.name} ended ({rung.attempts} of {rung.planned_turns} turns were attempted)"
 
 
 def _bound(suspects: Iterable[Suspect]) -> tuple[str, str | None]:

@@ -26,6 +26,8 @@ NOT_A_NUMBER = "NaN in the record"
 SMALL_COUNT = re.compile(r"[0-9]{1,6}")
 SIGNED = frozenset({"store_connections_delta", "descriptors_delta"})
 LEAST, MOST = 1e-9, 1e15  # no clock, counter or gauge tells less or more of anything that is here, 0 apart
+MOST_OF_ANY = 10**9
+"""No rung has more turns, sandboxes, leases … than that; bytes apart."""
 BOUNDS: Mapping[str, tuple[float, float]] = {
     "success_rate": (0, 1),
     "host_rest_pct": (0, 110),  # ticks of CPU time are told late by a little
@@ -64,6 +66,8 @@ def parse_ladder(document: object) -> Ladder:
     facts, unusable = _facts(document)
     rungs = _rungs(document["rungs"])
     _hold_repeats(rungs)
+    if "pool" not in unusable:
+        facts.setdefault("pool", _first_pool(rungs))
     for name, value in _of_all(rungs).items():
         facts.setdefault(name, value)
         if value not in (None, facts[name]):
@@ -79,7 +83,12 @@ def _foreign(records: list[Any]) -> Ladder:
     for rung in _rungs(records):
         seen[rung.c] = seen.get(rung.c, 0) + 1
         rungs.append(dataclasses.replace(rung, repeat=seen[rung.c]))
-    return Ladder(**_of_all(rungs), rungs=tuple(rungs))
+    return Ladder(**_of_all(rungs), pool=_first_pool(rungs), rungs=tuple(rungs))
+
+
+def _first_pool(rungs: Iterable[Rung]) -> int | None:
+    """Sandboxes as the first rung that saw them tells; that all rungs saw as many is a rule's."""
+    return next((rung.pool for rung in rungs if rung.pool is not None), None)
 
 
 def _of_all(rungs: Iterable[Rung]) -> dict[str, Any]:
@@ -160,6 +169,8 @@ def _value(value: Any, kind: str, key: str, problem: Problem, *, signed: bool) -
         return number
     if not number.is_integer():
         raise problem(f"{key} is {_said(value)}, and must be a whole number")
+    if abs(number) > MOST_OF_ANY and not key.endswith("_bytes"):
+        raise problem(f"{key} is {_said(value)}, {TOO_MANY}")
     return int(number)
 
 
@@ -179,6 +190,7 @@ def _number(value: Any, key: str, problem: Problem, *, signed: bool = False) -> 
     return known
 
 
+TOO_MANY = f"and no count of a ladder is above {MOST_OF_ANY:,}"
 OUTSIDE = f"which no measurement can be: it is 0, or from {LEAST:g} to {MOST:g}"
 
 
@@ -200,6 +212,8 @@ def _count(value: Any, key: str, problem: Problem) -> int:
         raise problem(f"{key} holds {_said(value)}, which is no count")
     if not _is_measurable(known):
         raise problem(f"{key} holds {_said(value)}, {OUTSIDE}")
+    if known > MOST_OF_ANY:
+        raise problem(f"{key} holds {_said(value)}, {TOO_MANY}")
     return known
 
 

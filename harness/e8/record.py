@@ -9,19 +9,20 @@ was recorded, and nothing is guessed.
 from __future__ import annotations
 
 import dataclasses
+import math
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from harness.e8.figures import utilisation_pct
-from harness.e8.turns import RUNG_DEADLINE
+from harness.e8.turns import ALL_TURNS, RUNG_DEADLINE
 
 SCHEMA = 1
 
 EMBEDDED = "embedded"
-STOP_REASON, STATUS = "stop reason", "status"
-"""How a success was told: by status 200 and a stop reason that is no error, or by the status alone."""
+STOP_REASON = "stop reason"
+"""How a success was told: by status 200 and a stop reason that is no error. By anything else is by less."""
 
 PARTS: Mapping[str, str] = {
     "workers": "worker_cpu_s",
@@ -197,12 +198,36 @@ class Rung:
         return 1000 * self.worker_cpu_s / self.ok if self.worker_cpu_s is not None and self.ok else None
 
     @property
-    def sum_ms_least(self) -> float | None:
-        """What its successes took together at the very least: half of them took p50 or longer, a twentieth p95."""
-        if self.ok is None or self.p50_ms is None:
+    def turns_ok(self) -> int | None:
+        """How many turns succeeded; where only their share is told, that of those that were attempted or to be sent."""
+        sent = self.attempts
+        if sent is None and self.ended in (None, ALL_TURNS):
+            sent = self.planned_turns
+        if self.ok is not None or sent is None or self.success_rate is None:
+            return self.ok
+        return round(sent * self.success_rate)
+
+    @property
+    def slow_share(self) -> float:
+        """The least share of its successes that took p95 or longer, by nearest rank; of unknown many a twentieth."""
+        return _share_from(self.turns_ok, 95)
+
+    @property
+    def mean_ms_least(self) -> float | None:
+        """What its successes took on the mean at the very least: so many of them took p50 or longer, or p95."""
+        slow = self.slow_share if self.p95_ms is not None else 0.0
+        half = max(slow, _share_from(self.turns_ok, 50)) if self.p50_ms is not None else slow
+        if self.turns_ok == 0 or not half:
             return None
-        slow = self.ok // 20 if self.p95_ms is not None else 0
-        return (self.ok // 2 - slow) * self.p50_ms + slow * (self.p95_ms or 0.0)
+        return (half - slow) * (self.p50_ms or 0.0) + slow * (self.p95_ms or 0.0)
+
+    @property
+    def held_most(self) -> float | None:
+        """Turns in flight, if none took longer than p95 on the mean; no more than there were turns."""
+        if self.attempts is None or self.p95_ms is None or not self.wall_s:
+            tps = self.made_throughput_tps
+            return tps * self.p95_ms / 1000 / self.rate if tps and self.p95_ms is not None and self.rate else None
+        return min(self.attempts, self.attempts * self.p95_ms / 1000 / self.wall_s)
 
     def made_util_pct(self, cpu_s: float | None, units: float | None) -> float | None:
         """CPU seconds of this rung as a share of what ``units`` cores or sandboxes could have spent."""
@@ -213,6 +238,13 @@ class Rung:
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         values["workers"] = [dataclasses.asdict(worker) for worker in self.workers]
         return {RUNG_KEYS.get(name, name): value for name, value in values.items()}
+
+
+def _share_from(turns: int | None, percent: int) -> float:
+    """Which share of so many turns took a percentile or longer, by nearest rank."""
+    if not turns:
+        return 1 - percent / 100
+    return (turns - max(1, math.ceil(turns * percent / 100)) + 1) / turns
 
 
 def rung_name(c: int, repeat: int = 1) -> str:
@@ -320,6 +352,7 @@ class Ladder:
         workers can use of theirs.
         """
         made = {
+            "ok": rung.turns_ok,
             "success_rate": rung.rate,
             "wall_ms": rung.wall_ms if rung.wall_ms is not None or rung.wall_s is None else 1000 * rung.wall_s,
             "throughput_tps": rung.made_throughput_tps,

@@ -9,7 +9,7 @@ import statistics
 from dataclasses import dataclass
 
 from harness.e8.arms import ARMS, BASES, CAPACITY, NO_BASIS, REALISM, sandbox_floor, threshold
-from harness.e8.record import STATUS, Ladder, Rung
+from harness.e8.record import STOP_REASON, Ladder, Rung
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,12 @@ def basis_of_another_arm(ladder: Ladder) -> Said:
         return Unknown("the duty basis", "no duty basis is recorded, not even that there is none")
     if ladder.arm == CAPACITY and ladder.basis != NO_BASIS:
         return f"the duty basis is {ladder.basis}, and the capacity arm has {NO_BASIS!r}: one of both is mislabelled"
+    duties = [duty for duty in (ladder.duty, ladder.duty_second) if duty is not None]
+    if ladder.arm == CAPACITY and duties and min(duties) > (row := max(basis.duty[1] for basis in BASES.values())):
+        return (
+            f"the duty is {min(duties):.4g}, above {row:g}, the highest of any row, and the capacity arm has one near "
+            "0: run a trivial command"
+        )
     if ladder.arm == REALISM and ladder.basis not in BASES:
         return f"there is no duty basis {ladder.basis!r}; the rows are {', '.join(BASES)}, and each is taken whole"
     return None
@@ -167,7 +173,7 @@ def not_one_exec(ladder: Ladder) -> Said:
 
 def success_untold(ladder: Ladder) -> Said:
     """A turn whose model call failed answers 200 too."""
-    if ladder.success_by in (None, STATUS):
+    if ladder.success_by != STOP_REASON:
         return Unknown("whether a success had more than status 200")
     return None
 
@@ -210,14 +216,15 @@ def first_rung_late(ladder: Ladder) -> Said:
 
 def first_rung_unsteady(ladder: Ladder) -> Said:
     """A p95 at c=1 that a few stalled turns made bounds nothing: every rung would be healthy against it."""
-    first = [rung for rung in ladder.rungs if rung.c == 1 and rung.p50_ms is not None and rung.p95_ms is not None]
-    if not first:
+    first = [rung for rung in ladder.rungs if rung.c == 1 and rung.p95_ms is not None]
+    typical = [value for rung in first if (value := _typical_ms(rung)) is not None]
+    if not typical:
         return None
-    p50_ms, p95_ms = (statistics.median(getattr(rung, name) for rung in first) for name in ("p50_ms", "p95_ms"))
-    if p95_ms > threshold("unsteady_x") * p50_ms:
+    typical_ms, p95_ms = statistics.median(typical), statistics.median(rung.p95_ms or 0.0 for rung in first)
+    if p95_ms > threshold("unsteady_x") * typical_ms:
         return (
-            f"a turn of c=1 takes {p50_ms:.0f} ms, and its p95 is {p95_ms:.0f} ms: some turns stalled, and every rung "
-            "is held against that p95; see what stood still, and climb again"
+            f"a turn of c=1 takes {typical_ms:.0f} ms, and its p95 is {p95_ms:.0f} ms: some turns stalled, and every "
+            "rung is held against that p95; see what stood still, and climb again"
         )
     return None
 
@@ -262,6 +269,14 @@ def lease_headroom(ladder: Ladder) -> Said:
             f"{needed:g} for a top rung of {ladder.top}: raise KAGENTI_SANDBOX_CAP"
         )
     return None
+
+
+def _typical_ms(rung: Rung) -> float | None:
+    """Of c=1: its median turn; where that is not known, the mean of those that took less than p95, gaps included."""
+    tps, slow = rung.made_throughput_tps, rung.slow_share
+    if rung.p50_ms is not None or not tps or slow >= 1:
+        return rung.p50_ms
+    return max(0.0, 1000 / tps - slow * (rung.p95_ms or 0.0)) / (1 - slow)
 
 
 def _number(value: int | None) -> str:

@@ -18,6 +18,8 @@ def nothing_attempted(ladder: Ladder, rung: Rung) -> Said:
     """A rung of no turns says nothing of the tier, and a ladder that ends there was ended by something else."""
     if ladder.probed and (rung.attempts is None or rung.ok is None):
         return f"{rung.name} does not say how many turns were attempted and succeeded: measure it again"
+    if rung.turns_ok is None and rung.rate is not None:
+        return Unknown("how many turns were attempted and succeeded")
     if rung.attempts != 0:
         return None
     return Unknown(f"any turn at {rung.name}", f"no turn was attempted at {rung.name}: measure it again")
@@ -48,6 +50,12 @@ def execs_off(ladder: Ladder, rung: Rung) -> Said:
     if mean == 0:
         return f"no exec reached a sandbox at {rung.name}: the tool calls end elsewhere"
     low, high = threshold("execs_per_turn_low"), threshold("execs_per_turn_high")
+    probed = ladder.execs_per_turn
+    if ladder.arm != CAPACITY and (mean < low or (probed and not low * probed <= mean <= high * probed)):
+        return (
+            f"turns at {rung.name} ran {mean:.2g} execs each, where {probed or 1:g} were probed before the ladder: its "
+            "duty is not that of the probe"
+        )
     if ladder.arm == CAPACITY and not low <= mean <= high:
         return (
             f"turns at {rung.name} ran {mean:.2f} execs each, and the capacity arm wants one ({low:g} to {high:g}): "
@@ -70,6 +78,8 @@ def sandbox_unmeasured(ladder: Ladder, rung: Rung) -> Said:
     """Capacity: that the sandboxes were out of the way is measured, at every rung."""
     if ladder.arm != CAPACITY or ladder.settle(rung).sandbox_util_pct is not None:
         return None
+    if rung.sandbox_cpu_s is not None and rung.wall_s is None:
+        return Unknown(f"how long {rung.name} took", f"{rung.name} does not say how long it took: measure it again")
     why = rung.why_unknown.get("sandbox_util_pct") or rung.why_unknown.get("sandbox_cpu_s")
     return Unknown(
         "the sandboxes' CPU",
@@ -118,6 +128,11 @@ def used_by_others_s(ladder: Ladder, rung: Rung) -> float | None:
 
 def generator_bound(ladder: Ladder, rung: Rung) -> Said:
     """What the generator could not send or keep in flight says nothing of the target."""
+    if rung.attempts and rung.attempts < rung.c:
+        return (
+            f"the generator sent {rung.attempts} turns at {rung.name}, fewer than its {rung.c} clients, and no more "
+            "than that were in flight: the rung measured the client; send more turns per rung"
+        )
     if not rung.rate or rung.rate < threshold("success_floor"):
         return None  # refusals come back at once, and keep any generator busy
     # what it waited for a core counts too: beside a busy tier it may be bound without having had the whole of one
@@ -141,13 +156,22 @@ def generator_bound(ladder: Ladder, rung: Rung) -> Said:
             f"the generator stood still for {stall_ms:.0f} ms at {rung.name}, of {1000 * (rung.wall_s or 0):.0f} ms in "
             "all: the rung measured the client; see what held it up, and measure the rung again"
         )
-    held, least = rung.achieved_c, threshold("generator_held") * rung.c
+    held, least = _held(ladder, rung), threshold("generator_held") * rung.c
     if held is not None and held < least:
         return (
             f"the generator had {held:.1f} turns in flight at {rung.name}, under {least:g}: the rung measured the "
             "client; send more turns per rung"
         )
     return None
+
+
+def _held(ladder: Ladder, rung: Rung) -> float | None:
+    """Turns in flight: as a harness saw them, of another's record no more than its turns and their p95 allow."""
+    if ladder.probed and rung.achieved_c is not None:
+        return rung.achieved_c
+    timed = rung.c == 1 or rung.wall_ms is not None or rung.p50_ms is not None
+    told = (rung.achieved_c, rung.held_most if timed else None)
+    return min((each for each in told if each is not None), default=None)
 
 
 def worker_frozen(ladder: Ladder, rung: Rung) -> Said:

@@ -33,25 +33,26 @@ highest AS (
 cut AS (
     SELECT
         levels.run,
-        arg_min(c, c) AS c,
-        arg_min(failed, c) AS failed,
-        arg_min(coalesce(refused_429, 0), c) AS refused_429,
-        arg_min(refused_503, c) FILTER (refused_503 IS NOT NULL) AS refused_503,
-        arg_min(ok / repeats, c) AS ok,
-        arg_min(turns_per_client, c) AS turns_per_client
+        levels.c,
+        failed,
+        failed_else,
+        refused_429,
+        refused_503,
+        ok / repeats AS ok,
+        turns_per_client
     FROM levels
-    WHERE NOT succeeds AND NOT client_bound
-    GROUP BY levels.run
+    JOIN (SELECT run, min(c) AS c FROM levels WHERE NOT succeeds AND NOT client_bound GROUP BY run) AS first_cut
+        ON first_cut.run = levels.run AND first_cut.c = levels.c
 ),
 leases AS (
     SELECT
         cut.*,
-        pool * cap * coalesce(cut.turns_per_client, ladders.turns_per_client) AS turns_of_all_leases,
+        pool * cap::DOUBLE * coalesce(cut.turns_per_client, ladders.turns_per_client) AS turns_of_all_leases,
         coalesce(
             c > pool * cap
-            AND abs(ok - pool * cap * coalesce(cut.turns_per_client, ladders.turns_per_client))
-            <= $lease_signature_pct / 100 * pool * cap * coalesce(cut.turns_per_client, ladders.turns_per_client)
-            AND coalesce(refused_503, failed - refused_429) >= failed * $success_floor,
+            AND abs(ok - pool * cap::DOUBLE * coalesce(cut.turns_per_client, ladders.turns_per_client))
+            <= $lease_signature_pct / 100 * pool * cap::DOUBLE * coalesce(cut.turns_per_client, ladders.turns_per_client)
+            AND coalesce(refused_503, failed - failed_else) >= failed * $success_floor,
             false
         ) AS is_signature
     FROM cut
@@ -73,7 +74,11 @@ rows_of_each AS (
         at_knee.run,
         2,
         'admission-control',
-        'turns refused with 429',
+        CASE
+            WHEN at_knee.refused_429 IS NULL OR (cut.c IS NOT NULL AND cut.refused_429 IS NULL)
+                THEN 'turns refused with 429, which not every rung counted'
+            ELSE 'turns refused with 429'
+        END,
         CASE
             WHEN at_knee.refused_429 > 0 OR cut.refused_429 IS NULL OR cut.refused_429 * 2 < cut.failed
                 THEN at_knee.refused_429
@@ -83,7 +88,7 @@ rows_of_each AS (
         CASE WHEN coalesce(at_knee.refused_429, 0) = 0 AND cut.refused_429 * 2 >= cut.failed THEN cut.c ELSE at_knee.c END,
         CASE
             WHEN at_knee.refused_429 > 0 OR coalesce(cut.failed > 0 AND cut.refused_429 * 2 >= cut.failed, false) THEN 1
-            WHEN at_knee.refused_429 = 0 THEN 0
+            WHEN at_knee.refused_429 = 0 AND (cut.c IS NULL OR cut.refused_429 IS NOT NULL) THEN 0
         END
     FROM at_knee
     LEFT JOIN cut USING (run)
@@ -94,6 +99,7 @@ rows_of_each AS (
         'sandbox-pool',
         CASE
             WHEN is_signature THEN 'successes, where all leases together allow'
+            WHEN refused_503 IS NULL THEN 'turns refused with 503 for want of a lease, which not every rung counted'
             ELSE 'turns refused with 503 for want of a lease'
         END,
         CASE WHEN is_signature THEN ok ELSE refused_503 END,
