@@ -227,3 +227,9 @@ def test_a_profile_that_no_stub_has_is_a_finding(about: dict[str, float]) -> Non
     profile = {"ttftMs": 10, "tokenDelayMs": 1, "outputTokens": 64, "toolCallRate": 0.5} | about
     ladder = parse_ladder({"schema": 1, "rungs": [], "profile": profile})
     assert ladder.profile is None and next(iter(about)) in ladder.unusable["profile"]
+
+
+def test_a_source_that_is_no_text_of_utf8_can_be_stored() -> None:
+    document = {"schema": 1, "arm": "capacity", "rungs": [RECORD], "source": {"title": "a\ud800b", "where": 7}}
+    ladder = parse_ladder(document)
+    assert (ladder.source_title, ladder.source_where) == ("a?b", None)
