@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from harness.commands.options import runs_option
 from harness.commands.output import csv_text, echo_json, printable, text_table, unique
 from harness.errors import UsageError
 from harness.history.queries import Query, named_queries
+from harness.runs import RunFolder
 
 if TYPE_CHECKING:
     import pyarrow
@@ -79,6 +81,8 @@ def sql(
     if question in queries and (asked := {run for name in ("run", "base") if (run := values.get(name))}):
         _check_runs(asked, {root.name for root in roots} | {file.stem for file in published}, runs_folder)
         roots = [root for root in roots if root.name in asked]  # no other is looked into
+        for sentence in _without_tables(roots):
+            click.echo(f"harness: {printable(sentence)}", err=True)
     if form == "parquet" and sys.stdout.isatty():
         raise UsageError("Parquet is no text for a terminal; send it to a file: harness sql … --format parquet > FILE")
     with open_database(roots, text, published=published) as database:
@@ -112,6 +116,17 @@ def _check_runs(asked: set[str], known: set[str], runs_folder: Path) -> None:
         raise UsageError(f"there is no run {missing[0]} in {runs_folder}; `harness runs` lists what is there")
 
 
+def _without_tables(roots: list[Path]) -> Iterator[str]:
+    """Of which runs a question can have no rows, how far they got, and what makes their tables."""
+    from harness.history.inventory import run_state
+
+    for folder in map(RunFolder, roots):
+        if not folder.tables_index.exists():
+            known = run_state(folder)
+            got = f"{known.state}, {known.reason}" if known.reason else known.state
+            yield f"{folder.run} has no tables yet ({got}); `harness gate {folder.run}` makes them of what was saved"
+
+
 def _pairs(params: tuple[str, ...]) -> dict[str, str]:
     pairs = dict(param.partition("=")[::2] for param in params)
     if bad := [param for param in params if not param.partition("=")[0].isidentifier() or "=" not in param]:
@@ -126,8 +141,9 @@ def _list(queries: dict[str, Query], form: str, name: str | None) -> None:
         return _list_one(name, tables.get(name), queries.get(name), form)
     if form == "json":
         return echo_json({"schema": 1, "queries": [_document(q) for q in queries.values()], "tables": tables})
+    longest = max(map(len, queries))
     for query in queries.values():
-        click.echo(f"{query.name:<12} {query.asks}" + (f"  [{takes}]" if (takes := _takes(query)) else ""))
+        click.echo(f"{query.name:<{longest}}  {query.asks}" + (f"  [{takes}]" if (takes := _takes(query)) else ""))
     click.echo("\nTables and views; `harness sql --list NAME` shows the columns of one:")
     width = max(map(len, tables))
     for table, about in tables.items():

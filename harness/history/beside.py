@@ -12,6 +12,7 @@ from harness.history.inventory import newest_verdict, run_settings, run_state
 from harness.history.published import Published, read_published
 from harness.history.tables import DAMAGED, NONE, Held, declared
 from harness.store.columns import LADDER
+from harness.store.kinds import kind_of_run
 
 if TYPE_CHECKING:
     import duckdb
@@ -31,7 +32,7 @@ BESIDE = {
 COUNTS = ("targets", "passed", "failed", "not_run", "backends", "lost_backends")
 
 COLUMNS: Mapping[str, Mapping[str, str]] = {
-    "run_folders": dict.fromkeys(("run", "state", "reason"), "VARCHAR"),
+    "run_folders": dict.fromkeys(("run", "kind", "state", "reason"), "VARCHAR"),
     "verdicts": {
         **dict.fromkeys(("run", "graded_at", "verdict", "reason"), "VARCHAR"),
         **dict.fromkeys(COUNTS, "BIGINT"),
@@ -75,7 +76,9 @@ def load_beside(
     left_out: list[str] = []
     sound = [run for run in runs if run.state != DAMAGED]
     if table == "run_folders":
-        rows: Rows = [[run.folder.run, run.state, run.reason or _why_none(run)] for run in runs]
+        rows: Rows = [
+            [run.folder.run, kind_of_run(run.folder), run.state, run.reason or _why_none(run)] for run in runs
+        ]
     elif table == "verdicts":
         rows = _verdicts(sound)
     elif table == "settings":

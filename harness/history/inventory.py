@@ -59,7 +59,12 @@ def list_runs(runs_folder: Path) -> list[RunState]:
     Files of the runs are read, and no table.
     """
     states = [run_state(folder) for folder in run_folders(runs_folder)]
-    return sorted(states, key=lambda state: (moment(state.at) or NEVER, state.run), reverse=True)
+    return sorted(states, key=newness, reverse=True)
+
+
+def newness(state: RunState) -> tuple[datetime, str]:
+    """By what runs are put in order."""
+    return moment(state.at) or NEVER, state.run
 
 
 def run_state(folder: RunFolder) -> RunState:

@@ -162,6 +162,7 @@ published.sent              requests that were sent
 resources.kind              engine, proxy, target, driver, supervisor or churn
 resources.node              node of an engine or proxy
 resources.name              name of the process
+run_folders.kind            soak, or e8 of a ladder; a run that does not say it is a soak
 run_folders.state           its tables are whole, damaged, were refused when they were to be made, or there are none
 runs.kind                   what sort of run
 statistics.max              highest value, in unit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from harness.errors import EvidenceError
 from harness.files import read_json
 from harness.graph import lock, receipts
 from harness.graph.invocation import Invocation, newest_runs
+from harness.history.inventory import NEVER, newness, run_state
 from harness.runs import RunFolder
 
 SHOWN = 5
@@ -25,13 +27,13 @@ def task(invocation: Invocation) -> dict[str, Any]:
 
 
 def text(invocation: Invocation) -> str:
-    """The last runs, newest first, and the next step."""
+    """The last runs in the order of ``harness runs``, and the next step, of the run that was touched last."""
     runs = newest_runs(invocation.runs)
     unfinished = lock.unfinished(invocation.runs)
     again = invocation.again
     count = f"{len(runs)} run{'s' if len(runs) > 1 else ''} in {invocation.runs}"
     lines = [count if runs else f"no runs in {invocation.runs} yet"]
-    lines += [f"  {folder.run:<28} {state(folder)}" for folder in runs[:SHOWN]]
+    lines += [f"  {folder.run:<28} {state(folder)}" for folder in sorted(runs, key=_age, reverse=True)[:SHOWN]]
     if unfinished is not None:
         lines.append(f"next: {invocation.goes_on(unfinished)}    goes on with the unfinished run")
         lines.append(f"      {again(f'teardown:{unfinished.run}')}    ends it and saves what it has")
@@ -47,6 +49,14 @@ def text(invocation: Invocation) -> str:
         lines.append(f"next: {again('soak')}    a run of 60 s on this machine, from pins to verdict")
         lines.append(f"      {again('e8')}    two ladders of concurrent turns on this machine, 6 to 8 minutes")
     return "\n".join(lines) + "\n"
+
+
+def _age(folder: RunFolder) -> tuple[datetime, str]:
+    """By what ``harness runs`` has the newest first; of what cannot be read that is not known."""
+    try:
+        return newness(run_state(folder))
+    except OSError:
+        return NEVER, folder.run
 
 
 def state(folder: RunFolder) -> str:

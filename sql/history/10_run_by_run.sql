@@ -3,7 +3,7 @@
 -- Latency is the worst node's and target's, never a mean over them. NULL is not measured. What an engine that did not
 -- return had sent, and which of it failed, nobody knows: sent_by_returned and http_2xx are of the others alone.
 -- drill is the fault that was put in on purpose, "no" where there was none; such a run says nothing of the mesh.
--- Every run there is has a row, but for ladders: the question ladders is theirs. origin: tables; no tables, where none
+-- Every soak there is has a row, and no ladder: the question ladders is theirs. origin: tables; no tables, where none
 -- could be made or could be believed, and reason says why; published, where others published totals and nothing more:
 -- such rows come last. verdict is the newest; it is REFUSED where no tables could be made of the evidence, and DAMAGED
 -- where a table or the verdict is not what was stored.
@@ -109,7 +109,7 @@ LEFT JOIN told USING (run)
 LEFT JOIN drills USING (run)
 LEFT JOIN latency USING (run)
 LEFT JOIN windows USING (run)
-WHERE run_folders.run NOT IN (SELECT run FROM ladders)
+WHERE run_folders.kind <> 'e8'
 UNION ALL
 SELECT
     run,

@@ -2,6 +2,7 @@
 -- asks: How does a run stand beside another, target by target and in all, and are the two alike enough to be compared?
 -- params: run base
 -- unlike names what differs between the two runs and what is broken in either; where it is not NULL, there is no ratio.
+-- A ladder is none of these: compare-ladders sets two of them side by side.
 -- NULL is not measured. Of a published run only the totals are known, and of those what its source says.
 WITH
 shares AS (SELECT run, string_agg(target || '=' || rate_rps, ' ' ORDER BY target) AS shares FROM plan_targets GROUP BY run),
@@ -59,6 +60,11 @@ broken AS (
     UNION ALL
     SELECT run, 4, 'drill', [value] FROM settings WHERE key = 'fault' AND value <> ''
 ),
+a_ladder AS (
+    SELECT run FROM run_folders WHERE kind = 'e8'
+    UNION
+    SELECT run FROM published_ladders
+),
 told AS (
     SELECT string_agg(
         what || ' of ' || run || ': ' || array_to_string(names[:5], ', ')
@@ -70,6 +76,15 @@ told AS (
 ),
 unlike AS (
     SELECT nullif(concat_ws('; ',
+        (
+            SELECT error(
+                'refused: ' || min(run) || ' is a ladder, and this question is of soaks; `harness sql compare-ladders` sets two '
+                || 'ladders of one arm side by side'
+            )
+            FROM a_ladder
+            WHERE run IN ($run, $base)
+            HAVING count(*) > 0
+        ),
         CASE WHEN this.totals_only IS NULL THEN $run || ' has no table of what it is' END,
         CASE WHEN other.totals_only IS NULL THEN $base || ' has no table of what it is' END,
         CASE WHEN this.totals_only THEN $run || ' is published totals' END,
@@ -108,6 +123,8 @@ figures AS (
     LEFT JOIN summed USING (run)
     UNION ALL
     SELECT run, NULL, 'all targets', http_2xx, planned, worst_p50_ms, worst_p99_ms, worst_max_ms FROM published
+    UNION ALL
+    SELECT run, NULL, 'all targets', NULL, NULL, NULL, NULL, NULL FROM published_ladders
 ),
 mine AS (SELECT *, target_no IS NULL AS in_all FROM figures WHERE run = $run),
 theirs AS (SELECT *, target_no IS NULL AS in_all FROM figures WHERE run = $base)

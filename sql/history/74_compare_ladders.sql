@@ -3,8 +3,8 @@
 -- params: run base
 -- Two ladders of one arm. Latency is never compared across arms: where the arms differ, or one is not recorded, the
 -- question is refused. unlike names what else makes the two incomparable, or is broken in either: what they were measured
--- on, with what, and by what they were judged. Successes of repeats are added up, as the gate does;
--- where they were not counted, the lowest stands. Pins and settings are compared where both ladders recorded them.
+-- on, with what, and by what they were judged; where it is not NULL, there is no ratio. Successes of repeats are added up,
+-- as the gate does; where they were not counted, the lowest stands. Pins and settings are compared where both ladders recorded them.
 WITH every_ladder AS (
     SELECT * FROM ladders
     UNION ALL BY NAME
@@ -141,12 +141,12 @@ SELECT
     round(base.success_rate, 4) AS base_success_rate,
     round(mine.turns_per_s, 3) AS turns_per_s,
     round(base.turns_per_s, 3) AS base_turns_per_s,
-    round(mine.turns_per_s / nullif(base.turns_per_s, 0), 3) AS turns_ratio,
+    CASE WHEN unlike IS NULL THEN round(mine.turns_per_s / nullif(base.turns_per_s, 0), 3) END AS turns_ratio,
     mine.p50_ms AS p50_ms,
     base.p50_ms AS base_p50_ms,
     mine.p95_ms AS p95_ms,
     base.p95_ms AS base_p95_ms,
-    round(mine.p95_ms / nullif(base.p95_ms, 0), 3) AS p95_ratio,
+    CASE WHEN unlike IS NULL THEN round(mine.p95_ms / nullif(base.p95_ms, 0), 3) END AS p95_ratio,
     round(mine.worker_ms_per_turn, 1) AS worker_ms_per_turn,
     round(base.worker_ms_per_turn, 1) AS base_worker_ms_per_turn,
     unlike

@@ -186,7 +186,11 @@ def test_what_makes_two_ladders_unlike_is_named(
     seal(other)
     assert all("VERDICT" in say(capsys, "gate", folder.run)[1] for folder in told)
     words = ["sql", "compare-ladders", "--param", f"run={one.run}", "--param", f"base={other.run}", "--json"]
-    (found,) = {row["unlike"] for row in json.loads(say(capsys, *words)[1])}
+    rows = json.loads(say(capsys, *words)[1])
+    assert {(row[f"{what}_ratio"] is None) for row in rows for what in ("turns", "p95")} == {
+        rows[0]["unlike"] is not None
+    }
+    (found,) = {row["unlike"] for row in rows}
     found = [] if found is None else found.split("; ")
     assert [what for what in found if what != "a verdict of REFUSED"] == ([unlike] if unlike else [])
 
@@ -205,6 +209,60 @@ def test_successes_of_repeats_are_added_up_as_the_gate_does(runs: Path, capsys: 
     words = ["sql", "compare-ladders", "--param", f"run={other.run}", "--param", f"base={one.run}", "--json"]
     row = json.loads(say(capsys, *words)[1])[0]
     assert row["success_rate"] == round((first["ok_n"] + 2 * first["attempts"]) / (5 * first["attempts"]), 4)
+
+
+def test_ladders_have_no_row_among_soaks_with_tables_or_without(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    say(capsys, "gate", "capacity-worker-cpu")
+    say(capsys, "gate", "torn")
+    planned = RunFolder(runs / "planned")
+    planned.root.mkdir()
+    write_json(planned.run_json, {"run": "planned", "kind": "e8", "settings": {}})
+    assert json.loads(say(capsys, "sql", "run-by-run", "--json")[1]) == []
+    found = {row["run"]: row for row in json.loads(say(capsys, "sql", "ladders", "--json")[1])}
+    assert {run: row["origin"] for run, row in found.items()} == {
+        "capacity-worker-cpu": "tables",
+        "capacity-over-the-ceiling": "no tables",
+        "planned": "no tables",
+        "realism-duty-not-measured": "no tables",
+        "torn": "no tables",
+    }
+    assert found["torn"]["verdict"] == "REFUSED" and "ladder.json" in found["torn"]["reason_or_source"]
+    assert found["planned"]["reason_or_source"].startswith("no tables: created")
+
+
+def test_a_question_about_a_run_without_tables_says_so(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["sql", "rungs", "--param", "run=capacity-worker-cpu"]
+    code, _, error = say(capsys, *words)
+    assert (code, error.count("\n")) == (0, 1)
+    assert "capacity-worker-cpu has no tables yet (" in error
+    assert "`harness gate capacity-worker-cpu` makes them" in error
+    say(capsys, "gate", "capacity-worker-cpu")
+    assert say(capsys, *words)[2] == ""
+
+
+def test_the_best_throughput_is_of_no_level_that_was_cut_off(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = RunFolder(runs / "cut")
+    folder.evidence.mkdir(parents=True)
+    document = json.loads((CASES / "capacity-worker-cpu" / "ladder.json").read_text())
+    top = document["rungs"][-1]
+    document["rungs"][-1] = {
+        key: value for key, value in top.items() if key not in ("success_rate", "throughput", "throughput_tps")
+    } | {"ok_n": top["attempts"] * 9 // 10, "wall_ms": 1000}
+    (folder.evidence / "ladder.json").write_text(json.dumps(document))
+    seal(folder)
+    say(capsys, "gate", folder.run)
+    (row,) = json.loads(say(capsys, "sql", "ladders", "--param", "run=cut", "--json")[1])
+    assert row["top_c"] == top["c"] > row["best_at_c"] == document["rungs"][-2]["c"]
+
+
+def test_ladders_are_not_compared_as_soaks_are(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for base in ("capacity-over-the-ceiling", "e8-realism"):
+        (runs / "published").mkdir(exist_ok=True)
+        shutil.copy(CASES.parents[2] / "runs" / "published" / "e8-realism.json", runs / "published")
+        words = ["sql", "compare", "--param", f"run={base}", "--param", "base=e8-realism"]
+        code, output, error = say(capsys, *words)
+        assert (code, output) == (3, "")
+        assert f"{base} is a ladder" in error and "`harness sql compare-ladders`" in error
 
 
 def test_a_run_that_is_not_there_sends_to_the_list_that_has_ladders(
