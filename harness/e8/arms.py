@@ -263,7 +263,9 @@ def claim(arm: str, of: Claimed) -> str:
     carried = f"{least}{of.floor} concurrent turns ({of.throughput_tps:.1f} turns/s)"
     about = ABOUT[arm].number_is
     is_what = (
-        f"this is {about}" if of.saturated else f"no knee was observed up to there, so that {about}, is not below it"
+        f"this is {about}"
+        if of.saturated
+        else f"no knee was observed up to there, so the number is this or higher; it is {about}"
     )
     if arm == CAPACITY:
         return (

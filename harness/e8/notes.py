@@ -11,6 +11,8 @@ from harness.e8.refusals import listed
 from harness.e8.rung_rules import used_by_others_s
 from harness.e8.verdict import NOT_OBSERVED, Knee
 
+WHOLE_PCT = 100.0
+
 
 def notes_on_rungs(ladder: Ladder) -> Iterator[str]:
     """What befell single rungs."""
@@ -110,7 +112,21 @@ def notes_on_answer(
             yield "the host's use at rest was not recorded: whatever else ran there counts as the target's"
         convicted = next(suspect for suspect in answers.suspects if suspect.bound == bound)
         yield from _shares(ladder, convicted.c)
+    yield from _above_all(answers, bound)
     yield from _cost(answers)
+
+
+def _above_all(answers: Answers, bound: str) -> Iterator[str]:
+    """Where a tier is convicted by a share that no tier can have."""
+    convicted = next((suspect for suspect in answers.suspects if suspect.bound == bound and suspect.convicts), None)
+    if convicted is None or convicted.measured is None or "% of" not in convicted.what:
+        return
+    if (over := convicted.measured - WHOLE_PCT) <= 0:
+        return
+    yield (
+        f"{bound} was convicted by {convicted.measured:.1f} % at c={convicted.c}, and no share is above 100 %: its "
+        f"clock or its count of cores is off by at least {over:.1f} %"
+    )
 
 
 def _cost(answers: Answers) -> Iterator[str]:

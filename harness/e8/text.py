@@ -105,7 +105,8 @@ def _worker_cpu(verdict: LadderVerdict) -> str:
 
 def _usl(fit: Usl) -> str:
     if fit.peak_c is None:
-        return f"no peak of throughput is passed by a doubling; one is not below c={fit.lower_bound_c:g}"
+        least = f"{fit.lower_bound_c:g}"
+        return f"no peak is told, which takes levels up to twice its c; if there is a peak, it is at c={least} or above"
     return f"throughput peaks at c={fit.peak_c:.0f} [{fit.lo_c:.0f}, {fit.hi_c:.0f}]"
 
 

@@ -45,7 +45,13 @@ def work(folder: RunFolder) -> dict[str, Any]:
         )
     write_json(folder.pins, {"schema": 1, "at": utc_stamp(), "machine": platform.machine(), "pins": found})
     shown = f"python {found['python']}, git {found['git']}" if ladder else f"envoy {found.get('envoy', '')[:19]}…"
-    return {"summary": f"{len(wanted)} pins hold: {shown}", "pins": found}
+    count = len(wanted)
+    held = (
+        f"{count} pin{'s hold' if count > 1 else ' holds'}"
+        if wanted
+        else f"{pin_file(folder).name} pins nothing of a ladder, seen"
+    )
+    return {"summary": f"{held}: {shown}", "pins": found}
 
 
 def read_ladder_pins(path: Path) -> dict[str, str]:

@@ -56,6 +56,17 @@ def test_none_is_proven_and_what_is_missing_is_listed(graded: dict[str, LadderVe
     assert "the lease cap" in graded["e8-calibrated"].missing
 
 
+def test_a_share_above_all_of_it_is_noted_where_it_convicts(graded: dict[str, LadderVerdict]) -> None:
+    said = {
+        name: [note for note in verdict.notes if "no share is above 100 %" in note] for name, verdict in graded.items()
+    }
+    assert said.pop("e8-capacity-w4") == [
+        "worker-cpu was convicted by 105.1 % at c=128, and no share is above 100 %: its clock or its count of cores is "
+        "off by at least 5.1 %"
+    ]
+    assert not any(said.values())  # the 360 successes of all leases are no share
+
+
 def test_the_lease_cap_is_known_by_its_signature(graded: dict[str, LadderVerdict]) -> None:
     """Three sandboxes of four leases, 30 turns each: 360 successes, with 16 clients and with 32."""
     convicted = next(suspect for suspect in graded["e8-lease-capped"].suspects if suspect.convicts)

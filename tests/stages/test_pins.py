@@ -5,11 +5,14 @@ from __future__ import annotations
 import platform
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from harness.errors import PinError
+from harness.files import write_json
 from harness.graph.receipts import PROJECT
+from harness.runs import RunFolder
 from harness.stages import pins
 from tests.conftest import Doit
 
@@ -35,6 +38,23 @@ def test_a_pin_file_that_pins_nothing_is_refused(tmp_path: Path, text: str, sent
     path.write_text(text)
     with pytest.raises(PinError, match=sentence.replace(".", r"\.")):
         pins.read_pins(path)
+
+
+def test_of_no_pins_it_is_said_that_there_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`0 pins hold` reads as if none of them did."""
+    place = SimpleNamespace(pins=lambda: {"python": "3.11.7", "git": "2.39.5"})
+    monkeypatch.setattr(pins, "place_of", lambda folder: place)
+    folder = RunFolder(tmp_path / "r-capacity")
+    folder.pins.parent.mkdir(parents=True)
+    path = tmp_path / "mine.toml"
+    write_json(folder.run_json, {"run": folder.run, "kind": "e8"})
+    monkeypatch.setattr(pins, "pin_file", lambda folder: path)
+    for text, says in (
+        ("", "mine.toml pins nothing of a ladder, seen: python 3.11.7, git 2.39.5"),
+        ("[ladder]\ngit = '2.39.5'\n", "1 pin holds: python 3.11.7, git 2.39.5"),
+    ):
+        path.write_text(text)
+        assert pins.work(folder)["summary"] == says
 
 
 def test_a_difference_and_an_absence_are_each_named() -> None:

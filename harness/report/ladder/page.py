@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from harness.runs import RUN_JSON, RunFolder
 from harness.store.kinds import LADDER_FILES
 
 Verdict = Mapping[str, Any]
+NO_BUDGET = "no budget"
 
 
 def render(folder: RunFolder, verdict: Verdict) -> str:
@@ -185,6 +186,8 @@ def _suspects(verdict: Verdict) -> Iterator[dict[str, Any]]:
             if one is bound
             else ("runner-up", "warn")
             if one is runner_up
+            else (f"{NO_BUDGET}: not judged", "none")
+            if _has_no_budget(one)
             else ("not measured: not cleared", "none")
             if one.get("ratio") is None
             else ("would convict too", "none")
@@ -194,9 +197,18 @@ def _suspects(verdict: Verdict) -> Iterator[dict[str, Any]]:
         says = words.mebibytes if one.get("bound") == "memory" else _figure
         yield (
             one
-            | {"says": says(one.get("measured")), "against": says(one.get("threshold"))}
+            | {"says": says(one.get("measured")), "against": _against(one, says)}
             | {"came_to": came_to[0], "colour": came_to[1]}
         )
+
+
+def _against(suspect: Verdict, says: Callable[[float | None], str]) -> str:
+    return NO_BUDGET if _has_no_budget(suspect) else says(suspect.get("threshold"))
+
+
+def _has_no_budget(suspect: Verdict) -> bool:
+    """Memory has no threshold of its own, but a budget where one was given."""
+    return suspect.get("bound") == "memory" and suspect.get("threshold") is None
 
 
 def _figure(value: float | None) -> str:
@@ -211,7 +223,10 @@ def _usl(verdict: Verdict) -> str:
         return "Not fitted: the law takes at least five levels, c=1 among them, each with turns that succeeded."
     if fit.get("peak_c") is None:
         least = fit["lower_bound_c"]
-        return f"No peak of throughput is passed by a doubling, so none is told: one is not below c={least:g}."
+        return (
+            "No peak is told, which takes levels up to twice its c. If there is a peak of throughput, it is at "
+            f"c={least:g} or above."
+        )
     return (
         f"Throughput peaks at c={fit['peak_c']:.0f}, between {fit['lo_c']:.0f} and {fit['hi_c']:.0f} by bootstrap: "
         f"one client {fit['lambda_tps']:.4g} turns/s, contention {fit['sigma']:.3g}, crosstalk {fit['kappa']:.3g}."

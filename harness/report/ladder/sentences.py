@@ -9,6 +9,7 @@ from harness.e8.advice import next_step
 from harness.e8.arms import ABOUT, ARMS, BASES, NO_BASIS, THRESHOLDS, threshold
 from harness.e8.record import EMBEDDED, Ladder
 from harness.e8.verdict import KNEE, NOT_OBSERVED
+from harness.gate.verdict import REFUSED
 from harness.report import words
 from harness.report.ladder.facts import Facts
 from harness.report.ladder.measures import milliseconds, per_second
@@ -101,7 +102,8 @@ def _bound(verdict: Verdict, arm: str) -> tuple[str, str]:
 
 def _at_floor(facts: Facts, verdict: Verdict, arm: str, floor: int | None) -> list[Tile]:
     if floor is None:
-        return [(name, NOT_KNOWN, arm) for name in ("throughput", "p95", "worker CPU per turn")]
+        said = "not quoted: refused" if verdict.get("verdict") == REFUSED else NOT_KNOWN
+        return [(name, said, arm) for name in ("throughput", "p95", "worker CPU per turn")]
     level, where = facts.level(floor), f"{arm}, at c={floor}"
     bound, marginal, rest = facts.p95_bound_ms, *map(verdict.get, ("marginal_ms_per_turn", "background_ms_per_s"))
     known = marginal is not None and rest is not None

@@ -131,6 +131,14 @@ def test_what_was_not_graded_has_no_answer_and_no_state(runs: Path) -> None:
     assert "No answer yet: the ladder was not graded." in page.text and "harness gate" in page.text
     assert page.row("capacity arm")[1:] == [f"c{c} ○ not graded" for c in (1, 2, 4, 8, 16, 32)]
     assert 'class="knee"' not in text
+    assert "throughput not known capacity arm p95 not known capacity arm" in page.text
+
+
+def test_without_a_budget_memory_is_held_against_none(runs: Path) -> None:
+    row = page_of(runs, made.case("capacity-worker-cpu") | {"rss_budget_bytes": None}).row("memory")
+    assert (row[1], row[4], row[5]) == ("no budget: not judged", "no budget", "not known")
+    budget = page_of(runs, made.case("capacity-worker-cpu") | {"rss_budget_bytes": 2**30}).row("memory")
+    assert "no budget" not in budget
 
 
 def test_a_ladder_of_which_nothing_is_known_reads_not_measured_and_never_zero(runs: Path) -> None:
@@ -142,7 +150,7 @@ def test_a_ladder_of_which_nothing_is_known_reads_not_measured_and_never_zero(ru
     assert "p95_ms (of successful turns, nearest rank): not measured, and the record gives no reason" in re.sub(
         r" ([:)])", r"\1", page.text
     )
-    assert "throughput not known arm not recorded" in page.text
+    assert "throughput not quoted: refused arm not recorded" in page.text
     assert page.text.count("Not measured.") == 1  # of the lag there is nothing to draw
 
 
