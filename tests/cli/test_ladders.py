@@ -255,6 +255,11 @@ def test_the_best_throughput_is_of_no_level_that_was_cut_off(runs: Path, capsys:
     assert row["top_c"] == top["c"] > row["best_at_c"] == document["rungs"][-2]["c"]
 
 
+def test_questions_are_listed_in_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    questions = say(capsys, "sql", "--list")[1].split("\n\n")[0].splitlines()
+    assert len({len(line) - len(line.split(maxsplit=1)[1]) for line in questions}) == 1
+
+
 def test_ladders_are_not_compared_as_soaks_are(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for base in ("capacity-over-the-ceiling", "e8-realism"):
         (runs / "published").mkdir(exist_ok=True)
