@@ -285,5 +285,7 @@ def _marginal(of: Claimed) -> str:
     return f" ({low} ms marginal)" if low == high else f" ({low} to {high} ms marginal)"
 
 
-def _number(value: float | None, form: str = "g") -> str:
-    return "an unknown number of" if value is None and form == "g" else "?" if value is None else f"{value:{form}}"
+def _number(value: float | None, form: str = ".10g") -> str:
+    if value is None:
+        return "an unknown number of" if form == ".10g" else "?"
+    return f"{value:{form}}"
