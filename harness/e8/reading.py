@@ -72,7 +72,7 @@ def parse_ladder(document: object) -> Ladder:
         facts.setdefault(name, value)
         if value not in (None, facts[name]):
             raise _problem(f"it says {name} {facts[name]}, and its rungs say {value}; save one ladder a file")
-    told = {f"source_{key}": text(source.get(key)) for key in SOURCE}
+    told: dict[str, Any] = {f"source_{key}": text(source.get(key)) for key in SOURCE}
     return Ladder(**facts, **told, unusable=unusable, rungs=rungs)
 
 
