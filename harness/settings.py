@@ -26,6 +26,14 @@ NUMBER = re.compile(r"[+-]?[0-9]{1,15}(?:\.[0-9]{1,15})?")
 LADDER_KEYS = ("arm", "ladder")
 """Settings of ladders alone, beside those of the group e8; ``SHARED_KEYS`` are of every kind of run."""
 SHARED_KEYS = ("run", "runs", "fault", "pin_file")
+CLIMB_KEYS = frozenset(
+    {"ladder", "e8.turns_per_rung", "e8.degrade_x", "e8.min_c", "e8.rss_budget_bytes", "e8.watch_s", "pin_file"}
+)
+"""Settings of ladders that mean nothing where one rung is held; ``HOLD_KEYS`` mean nothing where one is climbed."""
+HOLD_KEYS = frozenset({"e8.soak_c", "e8.soak_s"})
+LAG_KEYS = frozenset({"run", "runs", "e8.base", "e8.metrics", "e8.stub"})
+"""All that the lag check listens to: where to keep what it saw, and that no deployment is meant."""
+REALISM_KEYS = frozenset({"e8.basis"})
 NEVER_EMPTY = frozenset({"runs", "pin_file"})
 NOT_SETTINGS = frozenset({"HARNESS_TOKEN"})  # the mark of a run's processes
 
@@ -235,6 +243,14 @@ def is_for(key: str, *, ladder: bool) -> bool:
     """Whether the setting means something to a ladder, or to a soak."""
     of_ladder = key.startswith("e8.") or key in LADDER_KEYS
     return key in SHARED_KEYS or of_ladder == ladder
+
+
+def means_to(key: str, task: str) -> bool:
+    """Whether the setting means something to a task that runs something: soak, e8, e8-soak or e8-lag-check."""
+    if task == "e8-lag-check":
+        return key in LAG_KEYS
+    silent = {"e8": HOLD_KEYS, "e8-soak": CLIMB_KEYS}.get(task, frozenset())
+    return is_for(key, ladder=task != "soak") and key not in silent
 
 
 def _get(settings: object, key: str) -> Value:

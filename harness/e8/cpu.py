@@ -140,7 +140,7 @@ class Hook:
         except OSError as error:
             return Measured(None, f"{self.key} cannot be run: {error.strerror} ({self.words[0]})")
         if done.returncode:
-            return Measured(None, f"{self.key} ended with {done.returncode}: {_first_line(done.stderr)}")
+            return Measured(None, f"{self.key} ended with {done.returncode}: {_last_line(done.stderr)}")
         if len(done.stdout) > MAX_HOOK_BYTES:
             return Measured(None, f"{self.key} printed more than {MAX_HOOK_BYTES >> 10} KiB")
         lines = done.stdout.decode("utf-8", "replace").split()
@@ -169,5 +169,13 @@ def _run(words: list[str], limit_s: float) -> subprocess.CompletedProcess[bytes]
 
 
 def _first_line(output: bytes) -> str:
-    lines = output.decode("utf-8", "replace").strip().splitlines()
-    return lines[0][:80] if lines else ""
+    return _lines(output)[0][:80] if _lines(output) else ""
+
+
+def _last_line(output: bytes) -> str:
+    """Where an error is named: a traceback begins with other things."""
+    return _lines(output)[-1][:80] if _lines(output) else ""
+
+
+def _lines(output: bytes) -> list[str]:
+    return [line for line in output.decode("utf-8", "replace").strip().splitlines() if line.strip()]

@@ -148,6 +148,42 @@ def _tier(
     )
 
 
+def check_headroom(plan: LadderPlan) -> None:
+    """Capacity on the embedded tier: a cap that would end a given ladder is known before anything is started.
+
+    Raises SettingsError. How high an automatic ladder goes is not known yet, and of a deployment no cap is: there the
+    rules ``admission_headroom`` and ``lease_headroom`` judge. In the realism arm a cap may end the ladder.
+    """
+    tier = plan.tier
+    if plan.arm != CAPACITY or tier is None or plan.rungs is None:
+        return
+    needed = int(threshold("cap_headroom_x") * plan.top)
+    wants = f"and the capacity arm needs {needed} for a top rung of {plan.top}"
+    if tier.workers * tier.turns_per_worker < needed:
+        raise SettingsError(
+            f"e8.turns_per_worker={tier.turns_per_worker}: {_of(tier.workers, 'worker')} of "
+            f"{_of(tier.turns_per_worker, 'turn')} admit {tier.workers * tier.turns_per_worker}, {wants}: give "
+            f"{_share(needed, tier.workers)} or more, more e8.workers, or a lower ladder"
+        )
+    if tier.sandboxes * tier.cap < needed:
+        raise SettingsError(
+            f"e8.lease_cap={tier.cap}: {_of(tier.sandboxes, 'sandbox')} of {_of(tier.cap, 'lease')} hold "
+            f"{tier.sandboxes * tier.cap} turns, {wants}: give {_share(needed, tier.sandboxes)} or more, more "
+            "e8.sandboxes, or a lower ladder"
+        )
+
+
+def sizes(tier: TierSettings) -> str:
+    """How large the embedded tier is, in words."""
+    workers, turns = _of(tier.workers, "worker"), _of(tier.turns_per_worker, "turn")
+    return f"{workers} of {turns}, {_of(tier.sandboxes, 'sandbox')} of {_of(tier.cap, 'lease')}"
+
+
+def _of(count: int, what: str) -> str:
+    many = f"{what}es" if what.endswith("x") else f"{what}s"
+    return f"{count} {what if count == 1 else many}"
+
+
 def _share(total: int, parts: int) -> int:
     return -(-total // parts)
 

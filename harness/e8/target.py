@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.e8.cpu import Hook, descriptors, host_cores, host_cpu_s, processes_cpu_s
-from harness.e8.http import Base, parse_base
+from harness.e8.http import CONNECT_LIMIT_S, Base, parse_base
 from harness.e8.metrics import Measured, read_metrics, read_profile, read_stub_stats
 from harness.e8.readings import MOST, Reading
 from harness.e8.record import EMBEDDED, STOP_REASON
@@ -159,6 +160,15 @@ def look(target: Target, cpu_s: Mapping[str, Measured] | None = None) -> Snapsho
     return replace(found, cpu_s=cpu_s, reading=latest, at_s=time.monotonic()) if same else replace(found, cpu_s=cpu_s)
 
 
+def silent(target: Target) -> str | None:
+    """The first address of the target that gives no answer; None where all of them do. No turn is sent."""
+    if not takes_connections(target.base):
+        return target.base.url
+    if read_metrics(target.admin).problem is not None:
+        return f"{target.admin.url}/metrics"
+    return None if read_profile(target.stub) is not None else f"{target.stub.url}/profile"
+
+
 def system_of(target: Target, reading: Reading) -> dict[str, str]:
     """What was measured, by name: a ladder is of one system only while none of these changes."""
     found: dict[str, str] = {}
@@ -193,6 +203,15 @@ def facts(target: Target, reading: Reading, profile: Mapping[str, Any] | None) -
         "lag_resolution_ms": reading.lag_resolution_ms,
         "success_by": STOP_REASON,
     }
+
+
+def takes_connections(base: Base) -> bool:
+    """Whether something listens there."""
+    try:
+        socket.create_connection((base.host, base.port), timeout=CONNECT_LIMIT_S).close()
+    except OSError:
+        return False
+    return True
 
 
 def _is_here(target: Target, reading: Reading) -> bool:

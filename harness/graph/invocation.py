@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness import settings as settings_module
-from harness.e8.arms import ARMS
+from harness.e8.arms import ARMS, CAPACITY, REALISM
 from harness.errors import BusyError, EvidenceError, SettingsError, UsageError
 from harness.files import read_json
 from harness.graph import receipts, rungs
@@ -25,7 +25,10 @@ OPTIONS = frozenset(
     {"-a", "--always-execute", "-c", "--continue", "-v", "--verbosity", "--all", "-q", "--quiet", "--status", "-p",
      "--private", "--deps", "--template", "--sort", "--no-status", "--shell", "--help", "--version"}
 )  # fmt: skip
+WITH_VALUE = frozenset({"-v", "--verbosity"})
 CHECKS = ("e8-lag-check", "e8-soak", "free-check")
+SETTLED = (LADDER, SOAK, "e8-soak", "e8-lag-check")
+"""Tasks that take settings."""
 TASKS = (*receipts.STAGES, SOAK, LADDER, "teardown", "status", *CHECKS, "test", "lint", "verify-full", "bench")
 NEWEST = 50  # runs that get tasks of their own when the command line names none
 
@@ -145,9 +148,11 @@ def parse(arguments: list[str], environment: Mapping[str, str], toml: Path) -> I
     """Split, check and resolve a command line. Raises UsageError; nothing is started or written."""
     variables = dict(item.split("=", 1) for item in arguments if not item.startswith("-") and "=" in item)
     doit_arguments = [item for item in arguments if item.startswith("-") or "=" not in item]
-    words = [item for item in doit_arguments if not item.startswith("-")]
+    words = _words(doit_arguments)
     settings = settings_module.load(toml, environment, variables)
     command = words[0] if words and words[0] in COMMANDS | REFUSED_COMMANDS else "run"
+    if words[:1] == [command] != doit_arguments[:1]:  # doit takes its command first
+        doit_arguments = [*words, *_options(doit_arguments, command)]
     if command in REFUSED_COMMANDS:
         raise UsageError(f"doit {command} has no use here: receipts are the state; try ./doit list or ./doit info TASK")
     _check_options(doit_arguments)
@@ -155,7 +160,7 @@ def parse(arguments: list[str], environment: Mapping[str, str], toml: Path) -> I
     _check_stages(command, selected)
     runs = Path(settings.runs)
     kind = _kind(command, selected, runs)
-    _check_keys(variables, kind)
+    _check_keys(variables, [item for item in selected if item in SETTLED] or ([kind] if kind else []), settings)
     live = _live_runs(settings, variables, command, selected, runs, kind)
     folder, settings = live[0] if live else (None, settings)
     named = tuple(RunFolder(runs / run) for run in _named_runs(selected, runs))
@@ -172,6 +177,22 @@ def parse(arguments: list[str], environment: Mapping[str, str], toml: Path) -> I
         suffix=suffix,
         queued=tuple(live[1:]),
     )
+
+
+def _words(arguments: list[str]) -> list[str]:
+    """Commands and tasks: neither options nor the 2 of ``-v 2``."""
+    pairs = zip(["", *arguments], arguments, strict=False)
+    return [item for before, item in pairs if not item.startswith("-") and before not in WITH_VALUE]
+
+
+def _options(arguments: list[str], command: str) -> list[str]:
+    """The options of a command that came after them; how much is told, ``-v 2``, only ``run`` lets itself be told."""
+    pairs = zip(["", *arguments], arguments, strict=False)
+    found = [item for before, item in pairs if item.startswith("-") or before in WITH_VALUE]
+    if command == "run":
+        return found
+    pairs = zip(["", *found], found, strict=False)
+    return [item for before, item in pairs if item not in WITH_VALUE and before not in WITH_VALUE]
 
 
 def _check_options(arguments: list[str]) -> None:
@@ -191,15 +212,16 @@ def _check_stages(command: str, selected: tuple[str, ...]) -> None:
         raise UsageError("info of which task? ./doit info gate:RUN says why it would run, or not")
     for item in selected if command == "run" else ():
         name = item.partition(":")[0]
-        if name not in TASKS and not name.isdigit():  # a digit is the value of -v
+        if name not in TASKS:
             near = difflib.get_close_matches(name, TASKS, n=1)
             raise UsageError(
                 f"there is no task {item!r}; " + (f"did you mean {near[0]}?" if near else "./doit list shows them")
             )
     bare = [item for item in selected if item in receipts.STAGES or item in ("teardown", "free-check")]
     if command == "run" and bare:
+        makes = {"free-check": f"{LADDER} arm={REALISM}", "workload": LADDER, "next-rung": LADDER}.get(bare[0], SOAK)
         raise UsageError(
-            f"{bare[0]} of which run? ./doit {bare[0]}:RUN; ./doit shows the last runs, ./doit soak makes one"
+            f"{bare[0]} of which run? ./doit {bare[0]}:RUN; ./doit shows the last runs, ./doit {makes} makes one"
         )
 
 
@@ -236,12 +258,23 @@ def _live_names(selected: tuple[str, ...]) -> list[str]:
     return list(dict.fromkeys(each[0] for each in found if each and receipts.is_live(each[1])))
 
 
-def _check_keys(variables: Mapping[str, str], kind: str | None) -> None:
+def _check_keys(variables: Mapping[str, str], tasks: list[str], settings: Settings) -> None:
     """Refuse a setting that means nothing to what is asked for: unheard, it would be believed."""
-    for key in variables if kind else ():
-        if not settings_module.is_for(key, ladder=kind == LADDER):
-            other = LADDER if kind == SOAK else SOAK
-            raise SettingsError(f"{key}= means nothing to ./doit {kind}: it goes with ./doit {other}")
+    for key in variables if tasks else ():
+        if not any(settings_module.means_to(key, task) for task in tasks):
+            other = next(task for task in SETTLED if settings_module.means_to(key, task))
+            raise SettingsError(f"{key}= means nothing to ./doit {tasks[0]}: it goes with ./doit {other}")
+    if tasks == ["e8-soak"]:
+        _check_arms(variables, [settings.arm if settings.arm in ARMS else CAPACITY])
+
+
+def _check_arms(variables: Mapping[str, str], arms: list[str]) -> None:
+    """Refuse a setting of the other arm."""
+    if REALISM not in arms and (keys := settings_module.REALISM_KEYS & variables.keys()):
+        raise SettingsError(
+            f"{min(keys)}= means nothing to the {arms[0]} arm, which rests on no recorded duty: it goes with "
+            f"arm={REALISM}"
+        )
 
 
 def _live_runs(
@@ -270,8 +303,9 @@ def _live_runs(
     if kind == SOAK:
         run = settings.run or new_run_id(settings.profile)
         return [_resumed(RunFolder(runs / check_run_id(run)), settings, variables, runs, SOAK, whole=True)]
-    found = []
-    for arm in _arms(settings, runs, explicit="arm" in variables):
+    found, arms = [], _arms(settings, runs, explicit="arm" in variables)
+    _check_arms(variables, arms)
+    for arm in arms:
         run = _ladder_run(settings.run or new_run_id(LADDER), arm)
         own = {**variables, "arm": arm}
         asked = replace(settings, arm=arm)

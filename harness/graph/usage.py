@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.settings import SETTINGS, is_for
+from harness.settings import SETTINGS, means_to
 from harness.store.columns import LADDER, SOAK
 
 GENERAL = """\
@@ -18,10 +18,10 @@ Example:
 Exit codes: 0 PASS (or done), 1 FAIL, 2 UNPROVEN or REFUSED, 3 usage, 4 a stage failed, 5 internal.
 """
 OF = {
-    SOAK: (False, "A full run, from pins to verdict.", "./doit soak nodes=3 rate=120 run=before-upgrade"),
-    LADDER: (True, "Ladders of concurrent turns, one run for each arm.", './doit e8 arm=capacity ladder="auto 64"'),
-    "e8-soak": (True, "One rung held: what grows with the turns?", "./doit e8-soak e8.soak_c=4 e8.soak_s=3600"),
-    "e8-lag-check": (True, "Does lag tell a starved worker from an idle one?", "./doit e8-lag-check"),
+    SOAK: ("A full run, from pins to verdict.", "./doit soak nodes=3 rate=120 run=before-upgrade"),
+    LADDER: ("Ladders of concurrent turns, one run for each arm.", './doit e8 arm=capacity ladder="auto 64"'),
+    "e8-soak": ("One rung held: what grows with the turns?", "./doit e8-soak e8.soak_c=4 e8.soak_s=3600"),
+    "e8-lag-check": ("Does lag tell a starved worker from an idle one?", "./doit e8-lag-check"),
 }
 
 
@@ -30,8 +30,8 @@ def text(words: list[str]) -> str:
     name = next((word for word in words if word in OF), None)
     if name is None:
         return GENERAL
-    ladder, about, example = OF[name]
-    known = [setting for setting in SETTINGS if is_for(setting.key, ladder=ladder)]
+    about, example = OF[name]
+    known = [setting for setting in SETTINGS if means_to(setting.key, name)]
     width = max(len(setting.key) for setting in known)
     rows = [
         f"  {setting.key:<{width}}  {setting.help}" + (f" [{setting.default}]" if setting.default != "" else "")

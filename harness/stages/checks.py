@@ -25,12 +25,14 @@ from harness.e8 import bench, faults
 from harness.e8 import free_check as free
 from harness.e8 import lag_check as lag
 from harness.e8 import steady as soak
-from harness.e8.arms import ARMS, CAPACITY
+from harness.e8.arms import ARMS, CAPACITY, REALISM
 from harness.e8.plan import MOST_LIFETIME_S, LadderPlan, plan_ladder
 from harness.e8.target import Target, embedded
 from harness.e8.tier import handle
-from harness.errors import EXIT_PASS, BusyError, EvidenceError, HarnessError, SettingsError, StageError, UsageError
+from harness.errors import EXIT_PASS, BusyError, HarnessError, SettingsError, StageError, UsageError
 from harness.files import read_json, sha256_file, utc_stamp, write_atomic, write_json
+from harness.gate import store
+from harness.gate.verdict import REFUSED
 from harness.graph import lock
 from harness.graph.invocation import Invocation
 from harness.graph.stage import describe
@@ -215,13 +217,22 @@ def _target(plan: LadderPlan, at: Bench) -> Target:
 
 
 def _check_free(folder: RunFolder) -> None:
-    """Print the check of a saved ladder; evidence that was changed is refused."""
+    """Print the check of a saved ladder, and beside it whether that was refused; changed evidence is not checked."""
     if kind_of_run(folder) != LADDER:
-        raise EvidenceError("the free check is of a ladder, and this run is a soak")
+        raise UsageError("the free check is of a ladder, and this run is a soak")
     if not folder.saved.exists():
-        raise EvidenceError("the free check reads what is saved, and this run is not yet")
+        raise UsageError("the free check reads what is saved, and this run is not yet")
     ladder = e8.read_evidence(folder.evidence, run=folder.run, files=verify_sums(folder.evidence))
-    _print(free.free_check(ladder).lines())
+    if ladder.arm not in (None, REALISM):
+        raise UsageError(f"the free check is of a realism ladder, and this is one of the {ladder.arm} arm")
+    _print([*free.free_check(ladder).lines(), *_refused(folder)])
+
+
+def _refused(folder: RunFolder) -> list[str]:
+    verdict = store.latest(folder.verdicts) or {}
+    if verdict.get("verdict") != REFUSED:
+        return []
+    return [f"its verdict is REFUSED, so none of these figures may be quoted: {verdict.get('reason')}"]
 
 
 # --- what is kept, and what is ended

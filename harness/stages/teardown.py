@@ -11,8 +11,9 @@ from typing import Any
 
 from doit.exceptions import TaskFailed
 
+from harness.e8.record import EMBEDDED
 from harness.errors import BusyError, FleetError, HarnessError
-from harness.files import utc_stamp, write_json
+from harness.files import read_json, utc_stamp, write_json
 from harness.graph import lock, receipts
 from harness.graph.invocation import Invocation
 from harness.processes import alive, send
@@ -47,7 +48,13 @@ def _action(invocation: Invocation, folder: RunFolder) -> Callable[[], TaskFaile
 
 
 def end(folder: RunFolder) -> None:
-    """Cancel the load if one runs, end the fleet, save what there is, and give the run up."""
+    """Cancel the load if one runs, end the fleet, save what there is, and give the run up.
+
+    A run that is saved is over already: what a killed command left of it is ended, and nothing else happens.
+    """
+    if folder.saved.exists():
+        _already_over(folder)
+        return
     if kind_of_run(folder) == LADDER:
         _stop_climbing(folder)
     fleet = place_of(folder)
@@ -59,14 +66,50 @@ def end(folder: RunFolder) -> None:
         sys.stdout.write(f"teardown   {folder.run} is down; the ./doit that follows it saves and grades it\n")
         return
     try:
-        saved = f"saved {save.work(folder)['summary']}; grade it with ./doit gate:{folder.run}"
+        saved = f"saved {_save(folder)}; grade it with ./doit gate:{folder.run}"
     except HarnessError as error:
         saved = str(error)
     write_json(
         folder.closed, {"schema": 1, "run": folder.run, "at": utc_stamp(), "reason": "torn down", "saved": saved}
     )
     lock.finish(folder)
-    sys.stdout.write(f"teardown   {folder.run} is down; {saved}\n")
+    failed = _failed(folder)
+    sys.stdout.write(f"teardown   {folder.run} {_is_down(folder)}{f'; {failed}' if failed else ''}; {saved}\n")
+
+
+def _save(folder: RunFolder) -> str:
+    """Save what there is, with the receipt of it: without one nothing says that the evidence is what was saved."""
+    started_at, outcome = utc_stamp(), save.work(folder)
+    inputs, outputs = (receipts.digests(paths(folder), folder) for paths in (save.reads, save.makes))
+    receipts.write(folder, "save", inputs=inputs, outputs=outputs, outcome=outcome, started_at=started_at)
+    return str(outcome["summary"])
+
+
+def _already_over(folder: RunFolder) -> None:
+    runs = folder.root.parent
+    if not lock.is_held(runs):  # who holds it grades it, or is at another run
+        for line in place_of(folder).sweep():
+            sys.stdout.write(f"teardown   {line}\n")
+        lock.finish(folder)
+    sys.stdout.write(
+        f"teardown   {folder.run} is saved, and nothing of it runs: nothing to tear down; ./doit gate:{folder.run} "
+        "tells its verdict\n"
+    )
+
+
+def _is_down(folder: RunFolder) -> str:
+    """Of a deployment nothing was started, and nothing is ended."""
+    outside = kind_of_run(folder) == LADDER and read_json(folder.run_json).get("measured") != EMBEDDED
+    return "is over, and the deployment is left as it is" if outside else "is down"
+
+
+def _failed(folder: RunFolder) -> str | None:
+    """What the run stopped at, where a stage could not do its work."""
+    try:
+        document = read_json(folder.failed)
+        return f"it stopped in {document['stage']}: {document['reason']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _stop_climbing(folder: RunFolder) -> None:

@@ -29,6 +29,11 @@ REFUSED = [
     (("forget", "gate:x"), "error: doit forget has no use here"),
     (("gate",), "error: gate of which run? ./doit gate:RUN; "),
     (("plan", "nodes=3"), "error: plan of which run? ./doit plan:RUN; "),
+    (
+        ("free-check",),
+        "error: free-check of which run? ./doit free-check:RUN; ./doit shows the last runs, "
+        "./doit e8 arm=realism makes one",
+    ),
     (("soak", "--foo"), "error: --foo is no option here; settings are given as key=value"),
     (
         ("soak", "pin_file=/nope"),

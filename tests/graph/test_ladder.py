@@ -229,8 +229,7 @@ def test_a_leak_is_refused_at_its_rung_which_still_shows_its_numbers(ladders: Do
     assert "\nDRILL  faults were injected on purpose: leak store by 1" in output
     assert "RUNG  capacity  c1  healthy  ok=8/8" in output
     assert "store connections were left open" in output.rpartition("VERDICT REFUSED")[2]
-    assert "c2         done" in output
-    assert "not measured, c1: " in output
+    assert "\nc2         not measured: refused in c1\n" in output
     assert not (ladders.folder("l-capacity").evidence / "c2.json").exists()
 
 
@@ -287,6 +286,20 @@ def test_a_deployment_of_somebodys_is_measured_by_the_same_driver(
         (("e8", "nodes=3"), "nodes= means nothing to ./doit e8: it goes with ./doit soak"),
         (("soak", "arm=capacity"), "arm= means nothing to ./doit soak: it goes with ./doit e8"),
         (("soak", "e8"), "one load at a time"),
+        (("e8", "e8.soak_c=4"), "e8.soak_c= means nothing to ./doit e8: it goes with ./doit e8-soak"),
+        (("e8-soak", "ladder=1 2"), "ladder= means nothing to ./doit e8-soak: it goes with ./doit e8"),
+        (("e8-lag-check", "arm=realism"), "arm= means nothing to ./doit e8-lag-check: it goes with ./doit e8"),
+        (("e8", "arm=capacity", "e8.basis=e7"), "e8.basis= means nothing to the capacity arm"),
+        (("e8-soak", "arm=capacity", "e8.basis=e7"), "e8.basis= means nothing to the capacity arm"),
+        (
+            ("e8", "arm=capacity", "ladder=1 2 4 8 16", "e8.sandboxes=16", "e8.lease_cap=1"),
+            "e8.lease_cap=1: 16 sandboxes of 1 lease hold 16 turns, and the capacity arm needs 32 for a top rung of "
+            "16: give 2 or more",
+        ),
+        (
+            ("e8", "arm=capacity", "ladder=1 2", "e8.turns_per_worker=1"),
+            "e8.turns_per_worker=1: 2 workers of 1 turn admit 2, and the capacity arm needs 4 for a top rung of 2",
+        ),
         (("e8", "arm=both", "ladder=2 4"), "has no c=1 rung"),
         (("e8", "arm=density"), "arm=density must be one of both, realism, capacity"),
         (
@@ -317,7 +330,8 @@ def test_help_tells_settings_and_an_example_and_does_nothing(ladders: Doit, word
     code, output = ladders(*words)
     assert code == 0
     assert "\nExample:\n  ./doit " in output
-    assert ("e8.turns_per_rung" in output) == words[0].startswith("e8")
+    assert ("e8.turns_per_rung" in output) == (words[0] == "e8")
+    assert ("e8.soak_c" in output) == (words[0] == "e8-soak")
     assert not ladders.runs.exists()
 
 

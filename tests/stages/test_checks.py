@@ -21,6 +21,7 @@ from harness.e8.tier.handle import start
 from harness.e8.tier.settings import Profile, TierSettings
 from harness.errors import FaultError, SettingsError
 from harness.files import read_json, write_json
+from harness.gate import store
 from harness.graph import lock
 from harness.graph.receipts import PROJECT
 from harness.runs import CHECKS, RunFolder
@@ -76,11 +77,29 @@ def test_what_has_no_free_check_says_why(doit: Doit) -> None:
     adopt(doit.runs, "e8-capacity-w4")
     (doit.runs / "other").mkdir()
     code, output = doit("free-check:e8-capacity-w4")
-    assert code == 2
+    assert code == 3
     assert "error: e8-capacity-w4 free-check: the free check is of a realism ladder" in output
     code, output = doit("free-check:other")
-    assert code == 2
+    assert code == 3
     assert "error: other free-check: the free check is of a ladder, and this run is a soak" in output
+
+
+def test_a_ladder_that_was_refused_is_checked_and_said_to_be_refused(doit: Doit) -> None:
+    adopt(doit.runs, "e8-realism")
+    verdict = {"run": "e8-realism", "verdict": "REFUSED", "reason": "a frozen worker"}
+    store.store(doit.folder("e8-realism").verdicts, verdict, ["VERDICT REFUSED"], "")
+    code, output = doit("free-check:e8-realism")
+    assert code == 0, output
+    assert "its verdict is REFUSED, so none of these figures may be quoted: a frozen worker\n" in output
+
+
+def test_a_run_that_is_not_saved_has_no_free_check(doit: Doit) -> None:
+    folder = doit.folder("begun")
+    folder.root.mkdir(parents=True)
+    write_json(folder.run_json, {"run": "begun", "kind": "e8"})
+    code, output = doit("free-check:begun")
+    assert code == 3, output
+    assert "the free check reads what is saved, and this run is not yet" in output
 
 
 def test_changed_evidence_is_not_checked(doit: Doit) -> None:

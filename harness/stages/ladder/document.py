@@ -7,7 +7,8 @@ from typing import Any
 from harness.e8.plan import LadderPlan
 from harness.e8.reading import parse_ladder
 from harness.e8.record import SCHEMA, TARGET_FACTS, WORKLOAD_FACTS, Ladder
-from harness.errors import EvidenceError, LoadError
+from harness.e8.target import Target, silent
+from harness.errors import EvidenceError, FleetError, LoadError
 from harness.files import read_json, utc_stamp, write_json
 from harness.fleet.tier import TierPlace
 from harness.graph import receipts, rungs
@@ -53,13 +54,12 @@ def measured(folder: RunFolder) -> list[str]:
     return [name for name in rungs.planned(folder).names if folder.rung_json(name).exists()]
 
 
-def stopped_by(folder: RunFolder) -> str | None:
-    """Why no further rung is measured: a rule refused the target, or a rung of it. None while nothing did."""
+def stopped_in(folder: RunFolder) -> str | None:
+    """The stage in which a rule refused the target, or a rung of it: no further rung is measured. None: in none."""
     for stage in ("workload", *rungs.planned(folder).names):
         receipt = receipts.read(folder, stage)
-        refused = receipt.outcome.get("refused") if receipt else None
-        if isinstance(refused, str):
-            return f"{stage}: {refused}" if stage != "workload" else refused
+        if receipt and isinstance(receipt.outcome.get("refused"), str):
+            return stage
     return None
 
 
@@ -80,6 +80,15 @@ def check_same_system(place: TierPlace) -> None:
         f"{current().again('e8')} starts a new ladder",
         run=folder.run,
     )
+
+
+def check_it_answers(folder: RunFolder, target: Target) -> None:
+    """Raise FleetError when a deployment gives no answer: what is asked of it then would be recorded as measured."""
+    if target.tier is None and (url := silent(target)) is not None:
+        raise FleetError(
+            f"{url} gives no answer; start it and go on with {current().again(f'e8 run={folder.run}')}, "
+            f"or end the ladder with {current().again(f'teardown:{folder.run}')}"
+        )
 
 
 def plan_of(folder: RunFolder) -> LadderPlan:

@@ -26,9 +26,9 @@ def work(folder: RunFolder) -> dict[str, Any]:
     """Plan what comes next; nothing, once the knee is bracketed or a rule refused a rung."""
     plan = document.plan_of(folder)
     planned = rungs.planned(folder)
-    if not all(folder.rung_json(name).exists() for name in planned.names) and document.stopped_by(folder) is None:
+    if not all(folder.rung_json(name).exists() for name in planned.names) and document.stopped_in(folder) is None:
         return {"summary": f"{planned.names[-1]} is to be measured first"}
-    steps = () if document.stopped_by(folder) else next_steps(document.ladder(folder), plan.rungs, top=plan.top)
+    steps = () if document.stopped_in(folder) else next_steps(document.ladder(folder), plan.rungs, top=plan.top)
     names = (*planned.names, *(step.name for step in steps))
     write_rungs(folder, plan, names, complete=not steps)
     said = " ".join(step.name for step in steps)

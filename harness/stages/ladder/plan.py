@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import __version__
-from harness.e8.plan import LadderPlan, plan_ladder
+from harness.e8.plan import LadderPlan, check_headroom, plan_ladder, sizes
 from harness.e8.record import EMBEDDED
 from harness.files import utc_stamp, write_json
 from harness.graph.invocation import current, run_settings
@@ -30,7 +30,9 @@ def makes(folder: RunFolder) -> list[Path]:
 
 def check(settings: Settings) -> LadderPlan:
     """The ladder of these settings, worked out and thrown away. Raises UsageError."""
-    return plan_ladder(settings)
+    plan = plan_ladder(settings)
+    check_headroom(plan)
+    return plan
 
 
 def work(folder: RunFolder) -> dict[str, Any]:
@@ -41,14 +43,11 @@ def work(folder: RunFolder) -> dict[str, Any]:
     if not folder.run_json.exists():
         write_json(folder.run_json, _run_document(folder, settings, plan))
     folder.live.mkdir(exist_ok=True)
+    if not folder.target_json.exists():  # a ladder that ends before its target told anything is of that target too
+        write_json(folder.target_json, {"measured": _measured(settings, plan)})
     if not folder.rungs_json.exists():
         write_rungs(folder, plan, plan.names, complete=plan.rungs is not None)
-    tier = plan.tier
-    where = (
-        f"{tier.workers} workers of {tier.turns_per_worker} turns, {tier.sandboxes} sandboxes of {tier.cap} leases"
-        if tier
-        else settings.e8.base
-    )
+    where = sizes(plan.tier) if plan.tier else settings.e8.base
     return {"summary": f"{plan.arm} arm, ladder {plan.text}, {settings.e8.turns_per_rung} turns a client: {where}"}
 
 
@@ -66,9 +65,13 @@ def _run_document(folder: RunFolder, settings: Settings, plan: LadderPlan) -> di
         "run": folder.run,
         "kind": LADDER,
         "arm": plan.arm,
-        "measured": EMBEDDED if plan.tier else settings.e8.base,
+        "measured": _measured(settings, plan),
         "created_at": utc_stamp(),
         "harness": __version__,
         "token": secrets.token_hex(16),
         "settings": {**settings.flat(), "run": folder.run},
     }
+
+
+def _measured(settings: Settings, plan: LadderPlan) -> str:
+    return EMBEDDED if plan.tier else settings.e8.base

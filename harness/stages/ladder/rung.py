@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,11 +29,13 @@ from harness.runs import RunFolder
 from harness.stages.ladder import document
 from harness.store.columns import LADDER
 from harness.store.ladder_files import FAULTS_FILE
+from harness.store.readers import one_line
 from harness.store.rung_file import write_rung
 from harness.terminal import LiveLine
 
 IDLE_POLL_S = 0.2
 PLAIN_EVERY_S = 5.0
+MOST_SAID = 120
 PARTS = ("turns.jsonl", "metrics.jsonl", "generator.log")
 
 
@@ -74,8 +77,8 @@ class Measure:
         """
         if (receipt := receipts.read(folder, self.name)) is not None:
             return self._unchanged(folder, receipt)
-        if reason := document.stopped_by(folder):
-            return {"summary": f"not measured, {reason}", "measured": False}
+        if stage := document.stopped_in(folder):
+            return {"summary": f"not measured: refused in {stage}", "measured": False}
         rung = self._taken(folder)
         if rung is None:
             place = TierPlace(folder)
@@ -84,7 +87,8 @@ class Measure:
         write_rung(folder.live / f"{self.name}.parquet", rung, run=folder.run)
         found = self._judged(folder, rung)
         refused = {"refused": found.refusals[0].sentence} if found.refusals else {}
-        return {"summary": _summary(rung, refused.get("refused")), "measured": True, **refused}
+        why = _commonest_failure(folder.live / f"{self.name}.{PARTS[0]}") if rung.p95_ms is None else None
+        return {"summary": _summary(rung, why, refused.get("refused")), "measured": True, **refused}
 
     def _unchanged(self, folder: RunFolder, receipt: receipts.Receipt) -> dict[str, Any]:
         """What came of it, where everything is as it was then."""
@@ -113,6 +117,7 @@ class Measure:
 
     def _measured(self, folder: RunFolder, place: TierPlace) -> Rung:
         plan, target = place.plan(), place.target()
+        document.check_it_answers(folder, target)
         mark = str(read_json(folder.run_json)["token"])
         mean_turn_ms = read_json(folder.workload_json).get("mean_turn_ms")
         c, _, repeat = self.name[1:].partition(".r")
@@ -196,7 +201,14 @@ def _wait_until_idle(target: Target, *, limit_s: float) -> None:
         time.sleep(IDLE_POLL_S)
 
 
-def _summary(rung: Rung, refused: str | None) -> str:
-    p95 = "no success" if rung.p95_ms is None else f"p95 {rung.p95_ms:.0f} ms"
+def _commonest_failure(turns: Path) -> str | None:
+    """What most of the turns that failed say of it, with their number; None where none did."""
+    said = Counter(turn.error or turn.code for turn in read_turns(turns) if not turn.ok).most_common(1)
+    return next((f"{count} × {one_line(text)[:MOST_SAID]}" for text, count in said), None)
+
+
+def _summary(rung: Rung, why: str | None, refused: str | None) -> str:
+    nothing = f"no success ({why})" if why else "no success"
+    p95 = nothing if rung.p95_ms is None else f"p95 {rung.p95_ms:.0f} ms"
     told = f"{rung.ok}/{rung.attempts} ok, {rung.throughput_tps:.1f} turns/s, {p95}"
     return f"{told}; refused: {refused}" if refused else told

@@ -53,6 +53,8 @@ def work(folder: RunFolder) -> dict[str, Any]:
     line = LiveLine("workload", plain_every_s=5.0)
     try:
         line.show("starting")
+        if place.plan().tier is None:
+            document.check_it_answers(folder, place.target())
         short = [f"{part.ready} of {part.wanted} {part.kind}" for part in place.start() if part.ready != part.wanted]
         if short:
             raise FleetError(f"not ready: {', '.join(short)}; the logs are in {folder.live}")
