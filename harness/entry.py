@@ -82,12 +82,18 @@ def _stopped(stop: Interrupted) -> int:
         sys.stderr.write(f"\nstopped by {name}\n")
     else:
         now = invocations.current()
-        what = "its tier waits" if now.kind_of(run) == LADDER else "what it started goes on"
+        what = "what it started goes on" if now.kind_of(run) != LADDER else _waits(run)
         sys.stderr.write(
             f"\nstopped by {name}; run {run.run} is unfinished and {what}: "
             f"continue with {now.goes_on(run)}, end it with {now.again(f'teardown:{run.run}')}\n"
         )
     return 128 + stop.number
+
+
+def _waits(run: RunFolder) -> str:
+    from harness.stages.places import place_of
+
+    return "its tier waits" if place_of(run).is_up() else "nothing of it runs"
 
 
 def _run(words: list[str]) -> int:

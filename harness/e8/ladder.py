@@ -46,7 +46,8 @@ def parse_ladder(text: str) -> tuple[tuple[int, ...] | None, int]:
         raise SettingsError(f"ladder={text!r}: {AUTO} stands alone, or with the most clients, like {AUTO} 64")
     if wrong := [word for word in words if not PLAIN.fullmatch(word)]:
         raise SettingsError(
-            f"ladder={text!r}: {wrong[0]!r} is no number of clients; give {AUTO}, {AUTO} 64, or numbers like 1 2 4 8"
+            f"ladder={text!r}: {wrong[0]!r} is no number of clients from 1 to 999999; give {AUTO}, "
+            f"{AUTO} 64, or numbers like 1 2 4 8"
         )
     rungs = tuple(map(int, words))
     if 1 not in rungs:

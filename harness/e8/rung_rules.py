@@ -254,7 +254,8 @@ def success_under_floor(ladder: Ladder) -> Said:
     floor = threshold("success_floor")
     rungs = [rung for rung in ladder.rungs if rung.attempts or rung.success_rate is not None]
     if rungs and all((rung.rate or 0) < floor for rung in rungs):
-        return f"every rung fell below the {floor:g} success-rate floor: there is no ladder left to read"
+        which = "every rung" if len(rungs) > 1 else f"{rungs[0].name}, the only rung measured,"
+        return f"{which} fell below the {floor:g} success-rate floor: there is no ladder left to read"
     first = [rung.rate or 0 for rung in rungs if rung.c == 1]
     if first and max(first) < floor:
         return (

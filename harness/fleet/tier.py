@@ -165,14 +165,16 @@ class TierPlace:
         return reading.problem is None, reading.problem or f"{len(reading.workers)} workers told at e8.metrics"
 
     def _stub(self) -> tuple[bool, str]:
-        profile = read_profile(self.target().stub)
-        return profile is not None, "its /profile answers" if profile else "stub profile unreachable at e8.stub"
+        stub = self.target().stub
+        profile = read_profile(stub)
+        seen = "its /profile answers" if profile is not None else f"{stub.url}/profile gives no profile (e8.stub)"
+        return profile is not None, seen
 
     def _workers(self) -> tuple[bool, str]:
         """What was declared must be what is told."""
         own, told = self.plan().settings.e8, read_metrics(self.target().admin).environment
         wrong = [
-            f"{key}={wanted} and the target tells {told.get(variable)}"
+            f"{key}={wanted} and the target tells {told.get(variable) or 'nothing of it'}"
             for key, wanted, variable in (
                 ("e8.workers", own.workers, "SH_WORKERS"),
                 ("e8.turns_per_worker", own.turns_per_worker, "SH_TURNS_PER_WORKER"),

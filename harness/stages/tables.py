@@ -13,6 +13,7 @@ from harness.runs import RunFolder
 from harness.store import made
 from harness.store.columns import LADDER
 from harness.store.kinds import kind_of_run
+from harness.store.ladder_files import WORKLOAD_FILE
 from harness.store.sums import list_entries, read_sums, shown, unlisted, verify_sums
 
 
@@ -112,5 +113,6 @@ def _stages_made(folder: RunFolder) -> list[str]:
     """
     if kind_of_run(folder) == LADDER:
         rungs = sorted(path.stem for path in folder.evidence.glob("c*.json") if receipts.is_rung(path.stem))
-        return ["plan", "pins", "workload", *rungs, "save"]
+        prepared = rungs or (folder.evidence / WORKLOAD_FILE).exists() or not folder.closed.exists()
+        return ["plan", "pins", *(["workload"] if prepared else []), *rungs, "save"]
     return ["plan", "pins", "engines", *([] if folder.closed.exists() else ["load"]), "save"]
