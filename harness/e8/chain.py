@@ -32,7 +32,7 @@ for ((i = 0; i < {FILES}; i += {CHANGED_EVERY})); do
   echo changed >> d$((i % 16))/f$i.txt
 done
 git commit -q -a -m second
-# git compares whole seconds: files of the index's own second are read again each time, in one sandbox and not in another
+# git compares whole seconds: files of the index's own second are read again each time, in one sandbox and not another
 touch -t 202601010000 d*/f*
 git read-tree HEAD
 git update-index -q --refresh
