@@ -1,0 +1,187 @@
+"""What the test cluster is made of: installed from packages, or built once and kept in a cache outside the checkout.
+
+Kubernetes is built from Debian 12's own source package (1.20.2, complete with its vendored dependencies) with
+Debian's Go, offline: no registry of images or binaries is asked for anything. Everything that was built stands in
+``cache()``/NAME-KEY, where KEY is a digest of what it was built from and how, and appears there whole by one rename.
+
+As a program: ``python tests/cluster/supplies.py`` makes all of it, and says where it is.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+PACKAGES = (
+    "golang-1.19-go", "dpkg-dev", "rsync", "make", "etcd-server", "containerd", "runc", "containernetworking-plugins",
+    "iproute2", "debootstrap", "busybox-static", "docker-registry", "util-linux",
+)  # fmt: skip
+SOURCE = "kubernetes"
+SUITE = "bookworm"
+PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet")
+BUILD_LIMIT_S = 40 * 60
+
+
+class SupplyError(Exception):
+    """Something that the test cluster needs could not be had."""
+
+
+def cache() -> Path:
+    """The folder of what was built: ``HARNESS_CLUSTER_CACHE``, or a folder in the user's cache."""
+    named = os.environ.get("HARNESS_CLUSTER_CACHE")
+    base = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "harness-cluster"
+    base.mkdir(parents=True, exist_ok=True)
+    return base
+
+
+def run(*command: str | Path, cwd: Path | None = None, limit_s: float = 600, **variables: str) -> str:
+    """What a command printed. Raises SupplyError with its last lines when it fails."""
+    try:
+        done = subprocess.run(
+            [str(word) for word in command],
+            cwd=cwd,
+            env=os.environ | variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=limit_s,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SupplyError(f"{command[0]}: {error}") from error
+    if done.returncode:
+        raise SupplyError(f"{' '.join(map(str, command[:4]))}: exit {done.returncode}\n{done.stdout[-2000:]}")
+    return done.stdout
+
+
+@contextmanager
+def only_one(name: str) -> Iterator[None]:
+    """Two test runs at once build a thing once: the second waits."""
+    with (cache() / f"{name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def once(name: str, key: str, make: Callable[[Path], None]) -> Path:
+    """The folder NAME-KEY of the cache, made by ``make`` (which fills a new folder) unless it stands there."""
+    target = cache() / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+    with only_one(name):
+        if not target.exists():
+            with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=cache()) as folder:
+                made = Path(folder) / "made"
+                made.mkdir()
+                make(made)
+                made.rename(target)
+    return target
+
+
+def packages() -> None:
+    """Install what is missing of ``PACKAGES``."""
+    query = ["dpkg-query", "-W", "-f", "${db:Status-Abbrev}${Package}\n", *PACKAGES]
+    listed = subprocess.run(query, capture_output=True, text=True, check=False).stdout
+    have = {line[3:].strip() for line in listed.splitlines() if line.startswith("ii")}
+    missing = [name for name in PACKAGES if name not in have]
+    if missing:
+        run("apt-get", "update", "-qq")
+        run("apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing, DEBIAN_FRONTEND="noninteractive")
+
+
+def source_lists(folder: Path, suite: str = SUITE) -> list[str]:
+    """apt's options for sources of ``suite``, from wherever this machine has its packages; the system keeps its own."""
+    parts = Path("/etc/apt/sources.list.d")
+    stanzas = [stanza for path in sorted(parts.glob("*.sources")) for stanza in path.read_text().split("\n\n")]
+    lines = [re.sub(r"(?m)^#.*\n?", "", stanza) for stanza in stanzas]
+    main = next((text for text in lines if "URIs:" in text and "security" not in text), None)
+    if main is None:
+        raise SupplyError("this machine has no deb822 sources file of Debian's packages to take the source from")
+    text = re.sub(r"(?m)^Types:.*$", "Types: deb deb-src", re.sub(r"(?m)^Suites:.*$", f"Suites: {suite}", main))
+    (folder / "sources").mkdir()
+    (folder / "lists" / "partial").mkdir(parents=True)
+    (folder / "sources" / "debian.sources").write_text(text.strip() + "\n")
+    return [
+        f"-oDir::Etc::SourceList={folder / 'none'}",
+        f"-oDir::Etc::SourceParts={folder / 'sources'}",
+        f"-oDir::State::Lists={folder / 'lists'}",
+        f"-oDir::Cache::pkgcache={folder / 'pkgcache.bin'}",
+        f"-oDir::Cache::srcpkgcache={folder / 'srcpkgcache.bin'}",
+        "-oAPT::Sandbox::User=root",
+    ]
+
+
+def kubernetes() -> Path:
+    """The folder with the four programs of ``PROGRAMS``; built when it is not there, in 8 to 30 minutes."""
+    recipe = Path(__file__).read_text()  # another way of building is another build
+    key = recipe[recipe.index("def _build") :]
+    return once("kubernetes", key, _build)
+
+
+def _build(made: Path) -> None:
+    work = made.parent
+    options = source_lists(work)
+    run("apt-get", *options, "update", "-qq", limit_s=300)
+    run("apt-get", *options, "source", "-qq", "--download-only", SOURCE, cwd=work, limit_s=600)
+    tree = work / "go/src/k8s.io/kubernetes"
+    tree.parent.mkdir(parents=True)
+    description = next(work.glob("*.dsc"))
+    run("dpkg-source", "-x", "--no-check", description, tree)
+    # GOPATH mode, as in the package's own rules; without cloud providers and dockershim it is half the work
+    environment = {
+        "PATH": f"/usr/lib/go-1.19/bin:{os.environ['PATH']}",
+        "HOME": str(work),
+        "GOPATH": str(work / "go"),
+        "GOCACHE": str(work / "gocache"),
+        "GO111MODULE": "off",
+        "GOPROXY": "off",
+        "CGO_ENABLED": "0",
+        "FORCE_HOST_GO": "y",
+        "GOLDFLAGS": "-s -w",
+        "GOFLAGS": "-tags=providerless,dockerless",
+    }
+    what = "WHAT=" + " ".join(f"cmd/{name}" for name in PROGRAMS)
+    run("make", "generated_files", cwd=tree, limit_s=BUILD_LIMIT_S, **environment)
+    run("make", what, cwd=tree, limit_s=BUILD_LIMIT_S, **environment)
+    for name in PROGRAMS:
+        shutil.copy2(tree / "_output/bin" / name, made / name)
+
+
+def base_image() -> Path:
+    """An archive (tar) of a small Debian with Python, as the file system of the test images."""
+    return once("base", "bookworm minbase python3-minimal python3-venv", _debootstrap) / "rootfs.tar"
+
+
+def _debootstrap(made: Path) -> None:
+    root = made.parent / "root"
+    # its mirror is the machine's own, read from apt, so that no host is named here
+    uris = run("apt-get", "indextargets", "--format", "$(SITE)", "Created-By: Packages").split()
+    if not uris:
+        raise SupplyError("apt has no list of packages; run apt-get update first")
+    run("debootstrap", "--variant=minbase", "--include=python3-minimal,python3-venv", SUITE, root, uris[0])
+    for waste in ("usr/share/doc", "usr/share/locale", "usr/share/man", "var/cache/apt", "var/lib/apt/lists"):
+        shutil.rmtree(root / waste, ignore_errors=True)
+    run("tar", "--numeric-owner", "--sort=name", "-C", root, "-cf", made / "rootfs.tar", ".")
+
+
+def main() -> int:
+    """Make everything; the exit code."""
+    try:
+        packages()
+        print(f"kubernetes  {kubernetes()}", flush=True)
+        print(f"base image  {base_image()}", flush=True)
+    except SupplyError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
