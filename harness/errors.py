@@ -8,8 +8,16 @@
     │   └── BusyError                     another run is live, or unfinished
     ├── StageError               exit 4   a stage could not do its work (pins, a taken port, a full disk, a dead load)
     │   ├── PinError                      what is installed is not what the pin file names
+    │   │   └── ProvenanceError           a chart or an image that is not signed, or not the one that was verified
     │   ├── PreflightError                a check before the load failed; nothing was started
     │   ├── FleetError                    proxies, targets or engines could not be started, reached or ended
+    │   │   └── ClusterError              the API of the cluster refused a request
+    │   │       ├── UnreachableError      it gave no usable answer for as long as was waited
+    │   │       ├── CredentialsError      it does not take the credentials, also when they were read anew
+    │   │       ├── ForbiddenError        the account may not do this
+    │   │       ├── NotFoundError         there is no such object
+    │   │       ├── ConflictError         the object is there already, or has changed meanwhile
+    │   │       └── InvalidObjectError    the object breaks a rule of the API
     │   └── LoadError                     the load ended without a report, and is never started twice
     └── EvidenceError            exit 2   evidence that is absent or damaged: it cannot be graded
         └── ReportFormatError             a document that is not what its name says
@@ -85,12 +93,56 @@ class PinError(StageError):
     """What is installed is not what the pin file names."""
 
 
+class ProvenanceError(PinError):
+    """A chart or an image that is not signed as asked, or not the one that was verified. Nothing was installed."""
+
+
 class PreflightError(StageError):
     """A check before the load failed. Nothing was started."""
 
 
 class FleetError(StageError):
     """Proxies, targets or engines could not be started, reached or ended."""
+
+
+class ClusterError(FleetError):
+    """The API of the cluster refused a request; ``status`` is its HTTP status, 0 when there was none."""
+
+    status = 0
+
+
+class UnreachableError(ClusterError):
+    """The API gave no usable answer for as long as was waited: refused, reset, timed out, 429 or 5xx."""
+
+
+class CredentialsError(ClusterError):
+    """The API does not take the credentials, also after they were read anew; or there are none to read."""
+
+    status = 401
+
+
+class ForbiddenError(ClusterError):
+    """The account may not do this; the message holds the API's own words, which name verb and resource."""
+
+    status = 403
+
+
+class NotFoundError(ClusterError):
+    """There is no such object."""
+
+    status = 404
+
+
+class ConflictError(ClusterError):
+    """The object is there already, or has changed since it was read."""
+
+    status = 409
+
+
+class InvalidObjectError(ClusterError):
+    """The object breaks a rule of the API."""
+
+    status = 422
 
 
 class LoadError(StageError):
