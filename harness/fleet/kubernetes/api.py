@@ -1,94 +1,56 @@
-"""The cluster's API: the one wrapper over the official client, and the only place that knows it.
+"""The cluster's API: the one wrapper over the official client, which nothing else of the harness imports.
 
 Objects are plain dicts in the JSON form of the API, as it sent them: typed models would refuse what another release of
-Kubernetes answers, and lose what they do not know. Every call has a deadline. What a server does for a while only
-(refused, reset, timed out, cut, 429, 5xx) is tried again until ``patience_s`` is over; a 401 makes the credentials be
-read anew, once a call. Whatever the harness could not see for more than 5 s is told to ``on_blind``.
+Kubernetes answers, and lose what they do not know. How one call is made, and what is tried again, stands in ``calls``;
+single requests and the traps of the client in ``session``.
 """
 
 from __future__ import annotations
 
-import json
 import secrets
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Iterator
 
-from harness.errors import (
-    ClusterError,
-    ConflictError,
-    CredentialsError,
-    ForbiddenError,
-    InvalidObjectError,
-    NotFoundError,
-    UnreachableError,
+from harness.errors import ConflictError, NotFoundError
+from harness.files import utc_stamp
+from harness.fleet.kubernetes.answers import (
+    Document,
+    Refused,
+    Unanswered,
+    annotations,
+    as_count,
+    as_document,
+    as_items,
+    metadata,
+    take_event,
+    uid,
 )
-from harness.files import LineLog, utc_stamp
-from harness.fleet.kubernetes import session
-from harness.fleet.kubernetes.config import ClusterConfig
-from harness.fleet.kubernetes.session import KINDS, Refused, Session, Unanswered
+from harness.fleet.kubernetes.calls import FIRST_WAIT_S, FOR_A_WHILE, LONGEST_WAIT_S, Calls
+from harness.fleet.kubernetes.session import KINDS, Session
 
-Document = dict[str, Any]
-OnBlind = Callable[[float, float, str], None]
-"""Called with the first and the last moment (Unix seconds) of a gap in what was seen, and its reason."""
-T = TypeVar("T")
-
-DEADLINE_S = 20.0
-PATIENCE_S = 300.0
-FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 5.0
-BLIND_S = 5.0
 SLICE_S = 5
+WATCH_MARGIN_S = 5.0
 POLL_S = 0.5
 REQUEST_MARK = "harness/request"
 """Annotation of what was created here: tells an object that a lost answer left behind from somebody else's."""
-FOR_A_WHILE = frozenset({408, 429, 500, 502, 503, 504})
-ERRORS: Mapping[int, type[ClusterError]] = {
-    401: CredentialsError,
-    403: ForbiddenError,
-    404: NotFoundError,
-    409: ConflictError,
-    422: InvalidObjectError,
-}
 
 
-class Api:
+class Api(Calls):
     """The API of one cluster. May be used from several threads.
 
     Every method takes ``patience_s``, how long a fault that may pass is waited out (0: one attempt), and raises
     UnreachableError after it, CredentialsError, ForbiddenError, NotFoundError, ConflictError, InvalidObjectError, or
     ClusterError with ``status`` for any other refusal. ``kind`` is a key of ``session.KINDS``. ``namespace`` is None
-    for kinds that have none, and in ``list`` for all namespaces. ``sleep`` waits between two attempts; it may raise to
-    break a call off.
+    for kinds that have none, and in ``select`` for all namespaces. ``Api(config, …)`` takes what ``Calls`` takes.
     """
-
-    def __init__(
-        self,
-        config: ClusterConfig,
-        *,
-        deadline_s: float = DEADLINE_S,
-        patience_s: float = PATIENCE_S,
-        on_blind: OnBlind | None = None,
-        sleep: Callable[[float], None] = time.sleep,
-        connect: Callable[[ClusterConfig], Session] = session.connect,
-    ) -> None:
-        self.config = config
-        self.deadline_s = deadline_s
-        self.patience_s = patience_s
-        self._on_blind = on_blind
-        self._sleep = sleep
-        self._connect = connect
-        self._lock = threading.Lock()
-        self._session: Session | None = None
 
     # --- objects
 
     def get(self, kind: str, name: str, namespace: str | None = None, *, patience_s: float | None = None) -> Document:
         """The object. Raises NotFoundError."""
 
-        def ask(use: Session, deadline_s: float) -> Document:
-            return _document(use.object(kind, "read", namespace, deadline_s, name=name))
+        def ask(use: Session, limit_s: float) -> Document:
+            return as_document(use.request(kind, "read", namespace, limit_s, name=name))
 
         return self._call(f"get {_what(kind, name, namespace)}", ask, patience_s)
 
@@ -101,7 +63,7 @@ class Api:
         except NotFoundError:
             return None
 
-    def list(
+    def select(
         self,
         kind: str,
         namespace: str | None = None,
@@ -112,38 +74,46 @@ class Api:
     ) -> list[Document]:
         """The objects that ``labels`` and ``fields`` select. An answer without a list of items is no answer."""
 
-        def ask(use: Session, deadline_s: float) -> list[Document]:
-            selected = _selectors(labels, fields)
-            return _items(_document(use.object(kind, "list", namespace, deadline_s, **selected)))
+        def ask(use: Session, limit_s: float) -> list[Document]:
+            return as_items(as_document(use.request(kind, "list", namespace, limit_s, **_selectors(labels, fields))))
 
         return self._call(f"list {_what(kind, '', namespace)}", ask, patience_s)
 
-    def create(self, kind: str, document: Document, namespace: str | None = None) -> Document:
+    def create(
+        self, kind: str, document: Document, namespace: str | None = None, *, patience_s: float | None = None
+    ) -> Document:
         """Create the object, at most once, also when an answer was lost. Raises ConflictError when it was there."""
-        metadata = document["metadata"]
+        meta = metadata(document)
         mark = secrets.token_hex(8)
-        annotations = {**metadata.get("annotations", {}), REQUEST_MARK: mark}
-        body = {**document, "metadata": {**metadata, "annotations": annotations}}
-        name = str(metadata["name"])
+        body = {**document, "metadata": {**meta, "annotations": {**annotations(document), REQUEST_MARK: mark}}}
+        name = str(meta["name"])
 
-        def ask(use: Session, deadline_s: float) -> Document:
-            return _document(use.object(kind, "create", namespace, deadline_s, body=body))
+        def ask(use: Session, limit_s: float) -> Document:
+            return as_document(use.request(kind, "create", namespace, limit_s, body=body))
 
         try:
-            return self._call(f"create {_what(kind, name, namespace)}", ask, None)
+            return self._call(f"create {_what(kind, name, namespace)}", ask, patience_s)
         except ConflictError:
-            found = self.find(kind, name, namespace)
-            if found is not None and _annotations(found).get(REQUEST_MARK) == mark:
+            found = self.find(kind, name, namespace, patience_s=patience_s)
+            if found is not None and annotations(found).get(REQUEST_MARK) == mark:
                 return found
             raise
 
-    def patch(self, kind: str, name: str, patch: Document, namespace: str | None = None) -> Document:
+    def patch(
+        self,
+        kind: str,
+        name: str,
+        patch: Document,
+        namespace: str | None = None,
+        *,
+        patience_s: float | None = None,
+    ) -> Document:
         """Merge ``patch`` into the object; what it became. Raises NotFoundError."""
 
-        def ask(use: Session, deadline_s: float) -> Document:
-            return _document(use.object(kind, "patch", namespace, deadline_s, name=name, body=patch))
+        def ask(use: Session, limit_s: float) -> Document:
+            return as_document(use.request(kind, "patch", namespace, limit_s, name=name, body=patch))
 
-        return self._call(f"patch {_what(kind, name, namespace)}", ask, None)
+        return self._call(f"patch {_what(kind, name, namespace)}", ask, patience_s)
 
     def delete(
         self,
@@ -166,8 +136,8 @@ class Api:
         if uid is not None:
             options["preconditions"] = {"uid": uid}
 
-        def ask(use: Session, deadline_s: float) -> bool:
-            use.object(kind, "delete", namespace, deadline_s, name=name, body=options)
+        def ask(use: Session, limit_s: float) -> bool:
+            use.request(kind, "delete", namespace, limit_s, name=name, body=options)
             return True
 
         try:
@@ -178,12 +148,15 @@ class Api:
     def wait_gone(
         self, kind: str, name: str, namespace: str | None = None, *, limit_s: float, uid: str | None = None
     ) -> bool:
-        """Wait until the object (with ``uid``: that very one) is gone, at most ``limit_s``; whether it is."""
+        """Wait until the object (with ``uid``: that very one) is gone, at most ``limit_s``; whether it is.
+
+        Raises UnreachableError when the API could not be asked until then.
+        """
         deadline = time.monotonic() + limit_s
         while True:
-            left = deadline - time.monotonic()
-            found = self.find(kind, name, namespace, patience_s=max(0.0, min(self.patience_s, left)))
-            if found is None or (uid is not None and found.get("metadata", {}).get("uid") != uid):
+            patience_s = min(self.patience_s, max(0.0, deadline - time.monotonic()))
+            found = self.find(kind, name, namespace, patience_s=patience_s)
+            if found is None or (uid is not None and metadata(found).get("uid") != uid):
                 return True
             if time.monotonic() >= deadline:
                 return False
@@ -191,28 +164,32 @@ class Api:
 
     # --- what some kinds can do
 
-    def restart(self, kind: str, name: str, namespace: str) -> Document:
+    def restart(self, kind: str, name: str, namespace: str, *, patience_s: float | None = None) -> Document:
         """Roll the pods of a Deployment, DaemonSet or StatefulSet, as ``kubectl rollout restart`` does."""
         stamp = {"kubectl.kubernetes.io/restartedAt": utc_stamp()}
-        return self.patch(kind, name, {"spec": {"template": {"metadata": {"annotations": stamp}}}}, namespace)
+        patch = {"spec": {"template": {"metadata": {"annotations": stamp}}}}
+        return self.patch(kind, name, patch, namespace, patience_s=patience_s)
 
-    def replicas(self, kind: str, name: str, namespace: str) -> int:
+    def replicas(self, kind: str, name: str, namespace: str, *, patience_s: float | None = None) -> int:
         """How many replicas the object asks for, by its scale. Raises NotFoundError."""
 
-        def ask(use: Session, deadline_s: float) -> int:
-            scale = _document(use.object(kind, "read", namespace, deadline_s, part="_scale", name=name))
-            return _whole(scale.get("spec", {}).get("replicas", 0), "spec.replicas")  # 0 is left out
+        def ask(use: Session, limit_s: float) -> int:
+            scale = as_document(use.request(kind, "read", namespace, limit_s, part="_scale", name=name))
+            spec = scale.get("spec")
+            if not isinstance(spec, dict):
+                raise Unanswered("the scale has no spec")
+            return as_count(spec.get("replicas", 0), "spec.replicas")  # the API leaves a 0 out
 
-        return self._call(f"read the scale of {_what(kind, name, namespace)}", ask, None)
+        return self._call(f"read the scale of {_what(kind, name, namespace)}", ask, patience_s)
 
-    def scale(self, kind: str, name: str, namespace: str, replicas: int) -> None:
+    def scale(self, kind: str, name: str, namespace: str, replicas: int, *, patience_s: float | None = None) -> None:
         """Ask for ``replicas`` of the object. May have happened also when this raises."""
         body = {"spec": {"replicas": replicas}}
 
-        def ask(use: Session, deadline_s: float) -> None:
-            use.object(kind, "patch", namespace, deadline_s, part="_scale", name=name, body=body)
+        def ask(use: Session, limit_s: float) -> None:
+            use.request(kind, "patch", namespace, limit_s, part="_scale", name=name, body=body)
 
-        self._call(f"scale {_what(kind, name, namespace)} to {replicas}", ask, None)
+        self._call(f"scale {_what(kind, name, namespace)} to {replicas}", ask, patience_s)
 
     def pod_log(
         self,
@@ -225,7 +202,7 @@ class Api:
         deadline_s: float | None = None,
         patience_s: float | None = None,
     ) -> bytes:
-        """What the node still has of a container's log, byte for byte: never followed, read once or not at all.
+        """What the node still has of a container's log, byte for byte: never followed, read whole or not at all.
 
         A node keeps only the newest part of a long log (10 MiB as a rule), so its start may be missing: whoever
         passes a file through a log has to check its length.
@@ -234,7 +211,7 @@ class Api:
         given = {key: value for key, value in options.items() if value is not None}
 
         def ask(use: Session, limit_s: float) -> bytes:
-            return use.object("Pod", "read", namespace, limit_s, part="_log", name=name, **given)
+            return use.request("Pod", "read", namespace, limit_s, part="_log", name=name, **given)
 
         return self._call(f"read the log of {_what('Pod', name, namespace)}", ask, patience_s, deadline_s)
 
@@ -243,43 +220,52 @@ class Api:
     ) -> Iterator[dict[str, Document]]:
         """All pods by uid, first as listed, then anew after every change, and at least every ``slice_s`` seconds.
 
-        It never ends by itself; close the generator or break the loop. A watch that breaks or has lost its place
-        (410) is made anew from a list; what changed between the two is seen in its result only, and a gap is told.
+        It never ends by itself: break the loop. A watch that breaks or has lost its place (410) is made anew from a
+        list; of what changed in between only the outcome is seen, and a gap is told. Raises as every method.
         """
+        what = f"watch {_what('Pod', '', namespace)}"
+        wait_s, seen_at, why = FIRST_WAIT_S, 0.0, ""
         while True:
             pods, version = self._listed_pods(namespace, labels, patience_s)
+            self._tell(seen_at, f"{what}: {why}")
+            seen_at = time.time()
             yield dict(pods)
-            since = time.time()
             try:
-                while version:
-                    asked = {"watch": True, "resource_version": version, "timeout_seconds": max(1, slice_s)}
-                    for event in self._client().lines(
-                        "Pod", namespace, slice_s + self.deadline_s, **asked, **_selectors(labels, "")
-                    ):
-                        version = _apply(event, pods)
-                        since = time.time()
+                while True:
+                    options = {"watch": True, "resource_version": version, "timeout_seconds": slice_s}
+                    events = self._client().lines(
+                        "Pod", namespace, slice_s + WATCH_MARGIN_S, **options, **_selectors(labels, "")
+                    )
+                    for event in events:
+                        version = take_event(event, pods)
+                        wait_s, seen_at = FIRST_WAIT_S, time.time()
                         yield dict(pods)
-                    since = time.time()
+                    wait_s, seen_at = FIRST_WAIT_S, time.time()
                     yield dict(pods)
             except Unanswered as error:
-                self._tell(since, f"watch {_what('Pod', '', namespace)}: {error.why}")
+                why = error.why
             except Refused as error:
+                why = error.why
                 if error.status == 401:
                     self._forget(None)
-                elif error.status != 410 and error.status not in FOR_A_WHILE:
-                    raise self._error(f"watch {_what('Pod', '', namespace)}", error) from error
+                elif error.status not in FOR_A_WHILE:
+                    raise self._error(what, error) from error
+            self._sleep(wait_s)
+            wait_s = min(wait_s * 2, LONGEST_WAIT_S)
 
     def _listed_pods(self, namespace: str, labels: str, patience_s: float | None) -> tuple[dict[str, Document], str]:
-        def ask(use: Session, deadline_s: float) -> tuple[dict[str, Document], str]:
-            found = _document(use.object("Pod", "list", namespace, deadline_s, **_selectors(labels, "")))
-            pods = {str(pod.get("metadata", {}).get("uid")): pod for pod in _items(found)}
-            return pods, str(found.get("metadata", {}).get("resourceVersion", ""))
+        def ask(use: Session, limit_s: float) -> tuple[dict[str, Document], str]:
+            found = as_document(use.request("Pod", "list", namespace, limit_s, **_selectors(labels, "")))
+            version = metadata(found).get("resourceVersion")
+            if not version:
+                raise Unanswered("the list of pods has no resource version")
+            return {uid(pod): pod for pod in as_items(found)}, str(version)
 
         return self._call(f"list {_what('Pod', '', namespace)}", ask, patience_s)
 
     # --- the API itself
 
-    def ready(self, *, patience_s: float = 0.0, deadline_s: float = 15.0) -> str:
+    def ready(self, *, deadline_s: float = 15.0, patience_s: float = 0.0) -> str:
         """What ``/readyz`` answers, ``ok`` as a rule. Raises UnreachableError."""
 
         def ask(use: Session, limit_s: float) -> str:
@@ -290,141 +276,10 @@ class Api:
     def version(self, *, patience_s: float | None = None) -> str:
         """The release of the API server, like ``v1.34.2``."""
 
-        def ask(use: Session, deadline_s: float) -> str:
-            return str(_document(use.path("/version", deadline_s)).get("gitVersion", ""))
+        def ask(use: Session, limit_s: float) -> str:
+            return str(as_document(use.path("/version", limit_s)).get("gitVersion", ""))
 
         return self._call("get /version", ask, patience_s)
-
-    # --- one call
-
-    def _call(
-        self,
-        what: str,
-        ask: Callable[[Session, float], T],
-        patience_s: float | None,
-        deadline_s: float | None = None,
-    ) -> T:
-        """Ask until there is an answer, a refusal that will not pass, or no patience left."""
-        patience = self.patience_s if patience_s is None else patience_s
-        wait_s, gap_from, failed_at, renewed = FIRST_WAIT_S, 0.0, 0.0, False
-        why = ""
-        while True:
-            asked_at = time.time()
-            use: Session | None = None
-            after_s = 0.0
-            try:
-                use = self._client()
-                answer = ask(use, self.deadline_s if deadline_s is None else deadline_s)
-            except Unanswered as error:
-                why = error.why
-            except Refused as error:
-                if error.status == 401 and not renewed:
-                    renewed = True
-                    self._forget(use)
-                    continue
-                if error.status not in FOR_A_WHILE:
-                    self._tell(gap_from, f"{what}: {why}")
-                    raise self._error(what, error) from error
-                why, after_s = error.why, error.retry_after_s
-            else:
-                self._tell(gap_from, f"{what}: {why}")
-                return answer
-            if not gap_from:
-                gap_from, failed_at = asked_at, time.monotonic()
-            left_s = patience - (time.monotonic() - failed_at)
-            if left_s <= 0:
-                self._tell(gap_from, f"{what}: {why}")
-                raise UnreachableError(
-                    f"{what}: no usable answer from context {self.config.context} within {patience:g} s ({why}); "
-                    "look whether its API server can be reached, then go on with the same command"
-                )
-            self._sleep(min(max(wait_s, after_s), left_s))
-            wait_s = min(wait_s * 2, LONGEST_WAIT_S)
-
-    def _client(self) -> Session:
-        with self._lock:
-            if self._session is None:
-                self._session = self._connect(self.config)
-            return self._session
-
-    def _forget(self, used: Session | None) -> None:
-        """Let the next call read the credentials anew, unless another thread has done so already."""
-        with self._lock:
-            if used is None or self._session is used:
-                self._session = None
-
-    def _tell(self, gap_from: float, why: str) -> None:
-        now = time.time()
-        if gap_from and now - gap_from > BLIND_S and self._on_blind is not None:
-            self._on_blind(gap_from, now, why)
-
-    def _error(self, what: str, refused: Refused) -> ClusterError:
-        advice = {
-            401: "; renew the credentials of the kubeconfig",
-            403: "; docs/cluster.md holds the Role that the harness needs",
-        }
-        kind = ERRORS.get(refused.status, ClusterError)
-        error = kind(f"{what}: {refused.why} (context {self.config.context}){advice.get(refused.status, '')}")
-        error.status = refused.status
-        return error
-
-
-def blind_log(path: Path) -> OnBlind:
-    """An ``on_blind`` that appends to ``path``, one JSON object per gap: ``from``, ``to`` (UTC), ``seconds``, ``why``.
-
-    Raises OSError when the file cannot be opened.
-    """
-    log, lock = LineLog(path), threading.Lock()
-
-    def write(start: float, end: float, why: str) -> None:
-        gap = {"from": utc_stamp(start), "to": utc_stamp(end), "seconds": round(end - start, 3), "why": why}
-        with lock:
-            log.write(json.dumps(gap, ensure_ascii=False))
-
-    return write
-
-
-def _apply(event: Document, pods: dict[str, Document]) -> str:
-    """Take one event of a watch into ``pods``; its resource version. Raises Refused for an error sent as an event."""
-    kind, pod = event.get("type"), event.get("object")
-    if not isinstance(pod, dict):
-        raise Unanswered("a line of the watch holds no object")
-    if kind == "ERROR":
-        code = pod.get("code")
-        raise Refused(code if isinstance(code, int) else 500, str(pod.get("message", "")), 0.0)
-    metadata = pod.get("metadata", {})
-    if kind == "DELETED":
-        pods.pop(str(metadata.get("uid")), None)
-    elif kind in ("ADDED", "MODIFIED"):
-        pods[str(metadata.get("uid"))] = pod
-    return str(metadata.get("resourceVersion", ""))
-
-
-def _document(body: bytes) -> Document:
-    try:
-        document = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise Unanswered(f"the answer is no JSON ({error})") from error
-    if not isinstance(document, dict):
-        raise Unanswered("the answer is no object")
-    return document
-
-
-def _items(document: Document) -> list[Document]:
-    items = document.get("items")
-    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise Unanswered("the answer holds no list of items")
-    return items
-
-
-def _whole(value: object, key: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise Unanswered(f"{key} is no whole number")
-    return value
-
-
-def _annotations(document: Document) -> Document:
-    return document.get("metadata", {}).get("annotations") or {}
 
 
 def _selectors(labels: str, fields: str) -> dict[str, str]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.errors import ClusterError, CredentialsError
+from harness.fleet.kubernetes.answers import Refused, Unanswered, as_document
 from harness.fleet.kubernetes.config import IN_CLUSTER, ClusterConfig
 
 CONNECT_S = 5.0
@@ -48,24 +49,6 @@ KINDS: dict[str, tuple[str, str, bool]] = {
 """Kind → the client's class, the name in its methods, whether objects of it stand in a namespace."""
 
 
-class Unanswered(Exception):  # noqa: N818 - never leaves this room
-    """No usable answer came; asking again may help. ``why`` is for people."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.why = why
-
-
-class Refused(Exception):  # noqa: N818 - never leaves this room
-    """The API answered with an error: its HTTP status, its words, and how long it asks to be left alone."""
-
-    def __init__(self, status: int, why: str, retry_after_s: float) -> None:
-        super().__init__(why)
-        self.status = status
-        self.why = f"HTTP {status} {why}".strip()
-        self.retry_after_s = retry_after_s
-
-
 @dataclass(eq=False)
 class Session:
     """An ``ApiClient`` of the official client, as ``connect`` made it. Safe for threads, as its pool is."""
@@ -73,7 +56,7 @@ class Session:
     client: Any
     _apis: dict[str, Any] = field(default_factory=dict)
 
-    def object(
+    def request(
         self, kind: str, verb: str, namespace: str | None, deadline_s: float, *, part: str = "", **options: Any
     ) -> bytes:
         """The body of the answer to one request about objects of ``kind``; ``part`` is ``_scale`` or ``_log``.
@@ -83,11 +66,7 @@ class Session:
         method, arguments = self._method(kind, verb, namespace, part)
         until = time.monotonic() + deadline_s
         with _Translated():
-            response = method(**arguments, **options, **_raw(deadline_s))
-            try:
-                return b"".join(_blocks(response, until, deadline_s))
-            finally:
-                response.close()
+            return _whole(method(**arguments, **options, **_raw(deadline_s)), until)
 
     def lines(self, kind: str, namespace: str | None, deadline_s: float, **options: Any) -> Iterator[dict[str, Any]]:
         """The JSON objects of a watch as they come, until the server ends it. Raises Unanswered and Refused."""
@@ -97,29 +76,26 @@ class Session:
             response = method(**arguments, **options, **_raw(deadline_s))
         try:
             rest = b""
-            while block := self._next(response, until, deadline_s):
+            while True:
+                with _Translated():
+                    block = _block(response, until)
+                if not block:
+                    break
                 *whole, rest = (rest + block).split(b"\n")
-                yield from (_event(line) for line in whole if line.strip())
+                for line in whole:
+                    if line.strip():
+                        yield as_document(line)
             if rest.strip():
                 raise Unanswered("the watch was cut in the middle of a line")
         finally:
             response.close()
 
-    @staticmethod
-    def _next(response: Any, until: float, deadline_s: float) -> bytes:
-        with _Translated():
-            return next(_blocks(response, until, deadline_s), b"")
-
     def path(self, path: str, deadline_s: float) -> bytes:
         """The body of the answer to a GET of a path that is no object. Raises Unanswered and Refused."""
         until = time.monotonic() + deadline_s
         with _Translated():
-            response = self.client.call_api(path, "GET", auth_settings=["BearerToken"], **_raw(deadline_s))
-            response = response[0] if isinstance(response, tuple) else response
-            try:
-                return b"".join(_blocks(response, until, deadline_s))
-            finally:
-                response.close()
+            answer = self.client.call_api(path, "GET", auth_settings=["BearerToken"], **_raw(deadline_s))
+            return _whole(answer[0] if isinstance(answer, tuple) else answer, until)
 
     def _method(self, kind: str, verb: str, namespace: str | None, part: str) -> tuple[Any, dict[str, str]]:
         from kubernetes import client
@@ -150,7 +126,7 @@ def connect(config: ClusterConfig) -> Session:
             kubeconfig.load_kube_config(
                 config_file=config.kubeconfig or None, context=config.context, client_configuration=configuration
             )
-    except Exception as error:  # noqa: BLE001 - a damaged file, or a plugin that fails, raises whatever it likes
+    except Exception as error:  # a damaged file, or a plugin that fails, raises whatever it likes
         where = config.kubeconfig or "the kubeconfig (KUBECONFIG, or ~/.kube/config)"
         raise CredentialsError(
             f"no credentials for context {config.context} in {where}: {squeezed(str(error))}; fleet= names a context "
@@ -177,25 +153,26 @@ def _raw(deadline_s: float) -> dict[str, Any]:
     return {"_preload_content": False, "_request_timeout": (min(CONNECT_S, deadline_s), deadline_s)}
 
 
-def _blocks(response: Any, until: float, deadline_s: float) -> Iterator[bytes]:
-    taken = 0
-    while block := response.read1(BLOCK_BYTES):
-        taken += len(block)
-        if taken > LONGEST_BYTES:
-            raise Unanswered(f"the answer is longer than {LONGEST_BYTES >> 20} MiB")
-        yield block
-        if time.monotonic() > until:
-            raise Unanswered(f"the answer was not whole within {deadline_s:g} s")
-
-
-def _event(line: bytes) -> dict[str, Any]:
+def _whole(response: Any, until: float) -> bytes:
+    """All of the body, or nothing."""
+    blocks, taken = [], 0
     try:
-        event = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise Unanswered("a line of the watch is no JSON") from error
-    if not isinstance(event, dict):
-        raise Unanswered("a line of the watch is no object")
-    return event
+        while block := _block(response, until):
+            blocks.append(block)
+            taken += len(block)
+            if taken > LONGEST_BYTES:
+                raise Unanswered(f"the answer is longer than {LONGEST_BYTES >> 20} MiB")
+    finally:
+        response.close()  # what was read whole went back to the pool before
+    return b"".join(blocks)
+
+
+def _block(response: Any, until: float) -> bytes:
+    """What comes next of the body, b"" at its end; one packet may make the deadline late by its own timeout."""
+    block = bytes(response.read1(BLOCK_BYTES))
+    if block and time.monotonic() > until:
+        raise Unanswered("the answer was not whole in time")
+    return block
 
 
 class _Translated:
