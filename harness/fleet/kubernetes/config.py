@@ -23,8 +23,10 @@ IN_CLUSTER = "in-cluster"
 ENGINE_PORT = 8443
 REPORT_FOLDER = "/var/run/sortie"
 OWN_CHART = "charts/harness"
+OCI = "oci://"
 VERIFY_MODES = ("auto", "require", "off")
 LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+LONGEST_RELEASE = 53  # helm's own limit
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 FULL_LENGTH, ENGINE_LENGTH, SERVICE_LENGTH = 63, 56, 50
 
@@ -46,7 +48,10 @@ class ClusterTarget:
 
 @dataclass(frozen=True)
 class ClusterConfig:
-    """A fleet on Kubernetes, as run.json and shares.tsv of its run describe it. Times in seconds."""
+    """A fleet on Kubernetes, as run.json and shares.tsv of its run describe it. Times in seconds.
+
+    ``engine_settle_s`` is between ready engines and the load, ``settle_s`` between the load's start and the first roll.
+    """
 
     folder: RunFolder
     token: str
@@ -56,6 +61,8 @@ class ClusterConfig:
     system_namespace: str
     release: str
     engine: str
+    image: str
+    reader_image: str
     chart: str
     chart_digest: str
     values: tuple[Path, ...]
@@ -72,7 +79,13 @@ class ClusterConfig:
     helm: str
     cosign: str
     duration_s: int
+    engine_settle_s: float
     settle_s: float
+    max_executions: int
+    connections: int
+    request_timeout_s: float
+    engine_drain_s: float
+    engine_grace_s: float
     targets: tuple[ClusterTarget, ...]
 
     @property
@@ -138,7 +151,12 @@ class ClusterConfig:
     @property
     def chart_is_folder(self) -> bool:
         """True when the chart is a folder of this machine, and not pulled from a registry."""
-        return not self.chart.startswith("oci://")
+        return not self.chart.startswith(OCI)
+
+    @property
+    def chart_reference(self) -> str:
+        """``REGISTRY/PATH/NAME@sha256:…``, or the folder."""
+        return self.chart if self.chart_is_folder else f"{self.chart.removeprefix(OCI)}@{self.chart_digest}"
 
 
 def _cut(name: str, length: int) -> str:
@@ -164,6 +182,9 @@ def make_config(
 
     Raises KeyError for an absent key and ValueError for a value that cannot be.
     """
+    release = _label("k8s.release", settings)
+    if len(release) > LONGEST_RELEASE:
+        raise ValueError(f"k8s.release={release} is longer than {LONGEST_RELEASE} characters")
     engine = _one_of("k8s.engine", str(settings["k8s.engine"]), ENGINES)
     chart = str(settings["k8s.chart"])
     if not chart and engine == SORTIE:
@@ -181,8 +202,10 @@ def make_config(
         kubeconfig=str(settings["k8s.kubeconfig"]),
         namespace=_label("k8s.namespace", settings),
         system_namespace=_label("k8s.system_namespace", settings, empty=True),
-        release=_label("k8s.release", settings),
+        release=release,
         engine=engine,
+        image=str(settings["k8s.image"]),
+        reader_image=str(settings["k8s.reader_image"]),
         chart=chart or OWN_CHART,
         chart_digest=digest,
         values=tuple(Path(part.strip()) for part in str(settings["k8s.values"]).split(";") if part.strip()),
@@ -199,7 +222,13 @@ def make_config(
         helm=str(settings["k8s.helm"]),
         cosign=str(settings["k8s.cosign"]),
         duration_s=int(settings["duration_s"]),
+        engine_settle_s=float(settings["settle_s"]),
         settle_s=float(settings["k8s.settle_s"]),
+        max_executions=int(settings["engine.max_executions"]),
+        connections=int(settings["connections"]),
+        request_timeout_s=float(settings["engine.timeout_s"]),
+        engine_drain_s=float(settings["engine.drain_s"]),
+        engine_grace_s=float(settings["engine.grace_s"]),
         targets=targets,
     )
 

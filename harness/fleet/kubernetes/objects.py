@@ -6,6 +6,7 @@ otherwise.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from harness.errors import ConflictError, FleetError
@@ -63,10 +64,8 @@ def ensure_priority_class(api: Api, name: str) -> PriorityState:
             "globalDefault": False,
             "description": "Load engines and their driver: before workloads without a class, and never preempting.",
         }
-        try:
+        with suppress(ConflictError):  # made by another run just now: what is read back decides
             api.create("PriorityClass", document)
-        except ConflictError:
-            pass  # made by another run just now: what is read back decides
     state = priority_state(api.find("PriorityClass", name), name)
     if state.state != OK:
         raise FleetError(state.seen)
@@ -121,10 +120,8 @@ def ensure_pvc(api: Api, config: ClusterConfig) -> Document:
                 "resources": {"requests": {"storage": PVC_SIZE}},
             },
         }
-        try:
+        with suppress(ConflictError):
             api.create("PersistentVolumeClaim", document, config.namespace)
-        except ConflictError:
-            pass  # what is read back decides
         found = api.get("PersistentVolumeClaim", config.pvc, config.namespace)
     wrong = pvc_fault(found, config)
     if wrong:

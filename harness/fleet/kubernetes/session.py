@@ -41,6 +41,7 @@ KINDS: dict[str, tuple[str, str, bool]] = {
     "Pod": ("CoreV1Api", "pod", True),
     "PriorityClass": ("SchedulingV1Api", "priority_class", False),
     "ReplicaSet": ("AppsV1Api", "replica_set", True),
+    "Secret": ("CoreV1Api", "secret", True),
     "Service": ("CoreV1Api", "service", True),
     "ServiceAccount": ("CoreV1Api", "service_account", True),
     "StatefulSet": ("AppsV1Api", "stateful_set", True),
