@@ -34,7 +34,9 @@ HOLD_KEYS = frozenset({"e8.soak_c", "e8.soak_s"})
 LAG_KEYS = frozenset({"run", "runs", "e8.base", "e8.metrics", "e8.stub"})
 """All that the lag check listens to: where to keep what it saw, and that no deployment is meant."""
 REALISM_KEYS = frozenset({"e8.basis"})
-NEVER_EMPTY = frozenset({"runs", "pin_file"})
+NEVER_EMPTY = frozenset({"runs", "pin_file", "fleet"})
+LOCAL = "local"
+MOST_LOCAL_NODES = 26
 NOT_SETTINGS = frozenset({"HARNESS_TOKEN"})  # the mark of a run's processes
 
 
@@ -126,14 +128,47 @@ class LadderSettings:
 
 
 @dataclass(frozen=True)
+class KubernetesSettings:
+    """A fleet on Kubernetes: one engine on every worker node, one driver, reports on a volume."""
+
+    engine: str = _setting(
+        "harness", "whose engine and driver: this project's own, or sortie's", choices=("harness", "sortie")
+    )
+    image: str = _setting("", "image of engine=harness, by digest; empty means what the values files say")
+    chart: str = _setting("", "chart to install: a folder, or oci://...; empty means the one of engine=harness")
+    chart_digest: str = _setting("", "sha256:... of a chart that is pulled")
+    values: str = _setting("", "values files of the chart, separated by ';'")
+    kubeconfig: str = _setting("", "kubeconfig file; empty means KUBECONFIG, or ~/.kube/config")
+    namespace: str = _setting("aether-test", "where the release stands")
+    system_namespace: str = _setting("aether-system", "whose pods must all be ready; empty means none")
+    release: str = _setting("soak", "name of the release, from which all names follow")
+    cluster_domain: str = _setting("cluster.local", "domain of the cluster's DNS")
+    priority_class: str = _setting("soak-load", "PriorityClass of engines and driver; made where it is absent")
+    storage_class: str = _setting("", "StorageClass of the reports; empty means the default, else the only one")
+    reader_image: str = _setting("", "image with a shell that reads the volume; empty means that of the driver")
+    statsd: str = _setting("auto", "where engines send live metrics: auto, off, or IP:PORT")
+    statsd_service: str = _setting("o11y/otel-scraper", "namespace/name of the Service that statsd=auto looks for")
+    settle_s: float = _setting(240.0, "wait between the load's start and the first roll", least=0, most=3600)
+    verify: str = _setting(
+        "auto", "check signatures: auto (where cosign is), require, or off", choices=("auto", "require", "off")
+    )
+    identity: str = _setting("", "regular expression of the workflow that signed chart and images")
+    issuer: str = _setting("", "issuer of its identity")
+    trusted_root: str = _setting("", "trusted root of a private Sigstore; empty means the public one")
+    plain_http: int = _setting(0, "1 pulls chart and signatures over plain HTTP", least=0, most=1)
+    helm: str = _setting("helm", "the command helm")
+    cosign: str = _setting("cosign", "the command cosign")
+
+
+@dataclass(frozen=True)
 class Settings:
     """All settings of one invocation."""
 
     profile: str = _setting("quick", "quick (60 s), e2e (900 s) or soak (30,600 s)", choices=("quick", "e2e", "soak"))
-    fleet: str = _setting("local", "where load runs; local is this machine", choices=("local",))
+    fleet: str = _setting("local", "where load runs: local is this machine, else a context of a kubeconfig")
     run: str = _setting("", "id of the run to go on with, or a name for a new one")
     runs: str = _setting("runs", "folder that holds the runs")
-    nodes: int = _setting(5, "nodes of the embedded fleet", least=1, most=26)
+    nodes: int = _setting(5, "nodes, each with an engine; at most 26 of the embedded fleet", least=1, most=5000)
     rate: int = _setting(60, "requests per second per node, over all targets", least=1, most=100_000)
     duration_s: int = _setting(0, "length of the load; 0 means the profile's", least=0, most=7 * 86_400)
     targets: str = _setting("", "targets file (name url weight); empty means the eight that ship with the project")
@@ -162,9 +197,12 @@ class Settings:
     access_log: str = _setting("all", "what the proxies log: all requests, or errors only", choices=("all", "errors"))
     progress_s: float = _setting(10.0, "interval of progress rows in the evidence", least=1, most=600)
     pin_file: str = _setting("pins.toml", "versions and digests that a run must find installed")
+    force: int = _setting(0, "1 lets a teardown on a cluster end what is not saved, or still loads", least=0, most=1)
+    purge: int = _setting(0, "1 lets a teardown on a cluster delete the volume of the reports, too", least=0, most=1)
     engine: EngineSettings = field(default_factory=EngineSettings)
     proxy: ProxySettings = field(default_factory=ProxySettings)
     target: TargetSettings = field(default_factory=TargetSettings)
+    k8s: KubernetesSettings = field(default_factory=KubernetesSettings)
     e8: LadderSettings = field(default_factory=LadderSettings)
 
     def flat(self) -> dict[str, Value]:
@@ -276,7 +314,10 @@ def build(values: Mapping[str, object], source: str) -> Settings:
         group, _, name = setting.key.rpartition(".")
         groups.setdefault(group, {})[name] = setting.parse(value, source)
     nested = {name: dataclasses.replace(getattr(Settings(), name), **fields) for name, fields in groups.items() if name}
-    return dataclasses.replace(Settings(), **groups.get("", {}), **nested)  # type: ignore[arg-type]
+    built = dataclasses.replace(Settings(), **groups.get("", {}), **nested)  # type: ignore[arg-type]
+    if built.fleet == LOCAL and built.nodes > MOST_LOCAL_NODES:
+        raise SettingsError(f"{source}: nodes={built.nodes} must be at most {MOST_LOCAL_NODES} with fleet={LOCAL}")
+    return built
 
 
 def load(toml: Path, environment: Mapping[str, str], arguments: Mapping[str, str]) -> Settings:

@@ -15,14 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.driver.claim import check_unclaimed
-from harness.driver.evidence import Evidence
+from harness.driver.evidence import Evidence, Files
 from harness.driver.load import Limits, Load
+from harness.driver.pool import addresses_of
 from harness.errors import EXIT_FAIL, EXIT_INTERNAL, EXIT_PASS, EXIT_REFUSED, HarnessError, UsageError
 from harness.plan.model import Plan
 from harness.plan.sortie_yaml import read_plan
 from harness.runs import RunFolder
 from harness.sortie.report import report_passed
 from harness.sortie.thresholds import Threshold, parse_thresholds
+
+DNS = "dns"
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Order:
     plan: Plan
     thresholds: tuple[Threshold, ...]
     backends: tuple[str, ...]
-    folder: RunFolder
+    files: Files
     limits: Limits
     connections: int
     progress_s: float
@@ -42,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one load and return the exit code. Says one sentence on stderr when there is none to give a verdict on."""
     try:
         order = read_order(arguments)
-        check_unclaimed(order.folder.load_json)
+        check_unclaimed(order.files.claim)
         return asyncio.run(drive(order))
     except UsageError as error:
         print(f"driver: {error}", file=sys.stderr)
@@ -59,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 async def drive(order: Order) -> int:
     """Drive the load, stopping early on SIGTERM, SIGINT and SIGHUP. Raises StageError."""
-    evidence = Evidence(order.folder)
+    evidence = Evidence(order.files)
     try:
         load = Load(
             order.plan,
@@ -83,8 +86,13 @@ def read_order(arguments: Sequence[str] | None) -> Order:
     """Parse and check. Raises PlanError or UsageError; a malformed command line exits 2 by argparse."""
     parser = argparse.ArgumentParser(prog="python -m harness.driver", description=__doc__.splitlines()[0])
     parser.add_argument("--plan", type=Path, required=True, help="the plan file")
-    parser.add_argument("--out", type=Path, required=True, help="the run's live folder, which must be there")
-    parser.add_argument("--resolve", required=True, metavar="NAME=IP:PORT,…", help="the pool's name and its engines")
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--out", type=Path, help="the run's live folder, which must be there")
+    where.add_argument("--report", type=Path, help="the report; everything else beside it, and the log on stdout")
+    parser.add_argument("--stream", type=Path, help="with --report: the results stream, where it has another name")
+    parser.add_argument(
+        "--resolve", required=True, metavar="NAME=IP:PORT,…", help="the pool's name and its engines; dns: look it up"
+    )
     parser.add_argument("--progress", type=_seconds, default=10.0, help="seconds between progress lines, 0 for none")
     parser.add_argument("--timeout-s", type=_seconds, default=30.0, help="where the plan names no timeout")
     parser.add_argument("--connections", type=_positive, default=100, help="where the plan names none")
@@ -92,18 +100,30 @@ def read_order(arguments: Sequence[str] | None) -> Order:
     parser.add_argument("--grace-s", type=_seconds, default=120.0)
     options = parser.parse_args(arguments)
     plan = read_plan(options.plan)
-    folder = RunFolder(options.out.absolute().parent)
-    if folder.live != options.out.absolute() or not folder.live.is_dir():
-        raise UsageError(f"--out {options.out} must be the folder 'live' of a run")
+    files = _files(options)
+    thresholds = parse_thresholds(plan.thresholds)
+    backends = addresses_of(plan.dns) if options.resolve == DNS else resolve(options.resolve, plan.dns)
     return Order(
         plan=plan,
-        thresholds=parse_thresholds(plan.thresholds),
-        backends=resolve(options.resolve, plan.dns),
-        folder=folder,
+        thresholds=thresholds,
+        backends=backends,
+        files=files,
         limits=Limits(timeout_s=options.timeout_s, drain_s=options.drain_s, grace_s=options.grace_s),
         connections=options.connections,
         progress_s=options.progress,
     )
+
+
+def _files(options: argparse.Namespace) -> Files:
+    if options.report is not None:
+        report: Path = options.report.absolute()
+        if not report.parent.is_dir() or report.suffix != ".json":
+            raise UsageError(f"--report {options.report} must be a .json file in a folder that is there")
+        return Files.beside(report, stream=options.stream)
+    folder = RunFolder(options.out.absolute().parent)
+    if folder.live != options.out.absolute() or not folder.live.is_dir() or options.stream is not None:
+        raise UsageError(f"--out {options.out} must be the folder 'live' of a run, and --stream goes with --report")
+    return Files.of(folder)
 
 
 def resolve(text: str, name: str) -> tuple[str, ...]:

@@ -31,11 +31,17 @@ Log = Callable[[str], None]
 
 
 class Engine:
-    """Listens for drivers and runs at most ``max_executions`` executions over all of them."""
+    """Listens for drivers and runs at most ``max_executions`` executions over all of them.
 
-    def __init__(self, *, name: str, proxy: Address | None, max_executions: int, log: Log) -> None:
+    Without ``proxy`` each request goes where its URL points: to this machine alone, or with ``network`` to any host.
+    """
+
+    def __init__(
+        self, *, name: str, proxy: Address | None, max_executions: int, log: Log, network: bool = False
+    ) -> None:
         self.name = name
         self.proxy = proxy
+        self.network = network
         self.max_executions = max_executions
         self.running = 0
         self.log = log
@@ -89,8 +95,7 @@ class _Session:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        engine = self._engine
-        engine.log("driver connected")
+        engine, heard = self._engine, False
         self._send(
             {
                 "type": "hello",
@@ -101,8 +106,12 @@ class _Session:
             }
         )
         while line := await self._read_line():
+            if not heard:  # who connects and says nothing, like a readiness probe, is not worth a line
+                engine.log("driver connected")
+                heard = True
             self._handle(line)
-        engine.log(f"driver gone, {len(self._executions)} executions cancelled with it")
+        if heard:
+            engine.log(f"driver gone, {len(self._executions)} executions cancelled with it")
         for execution in self._executions.values():
             execution.cancel(drain_s=0)
         await asyncio.gather(*self._tasks)
@@ -165,7 +174,7 @@ class _Session:
                 raise PlanError(f"start_at_unix_ns is more than {MAX_START_WAIT_S} s ahead")
             execution = Execution(
                 spec,
-                engine.proxy or dial_address(spec.url),
+                engine.proxy or dial_address(spec.url, network=engine.network),
                 start_at_unix_ns=start_at_unix_ns,
                 on_progress=lambda report: self._send_progress(key, report),
             )

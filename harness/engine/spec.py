@@ -30,30 +30,35 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Address:
-    """Where to connect: a loopback ``(ip, port)`` or the path of a Unix socket."""
+    """Where to connect: an ``(ip, port)``, on loopback unless told otherwise, or the path of a Unix socket."""
 
     family: socket.AddressFamily
     target: tuple[str, int] | str
 
 
-def parse_address(text: str) -> Address:
-    """``ip:port`` on loopback (127.0.0.0/8) or ``unix:/path``. Raises SettingsError on anything else."""
+def parse_address(text: str, *, network: bool = False) -> Address:
+    """``ip:port`` on loopback (127.0.0.0/8) or ``unix:/path``; with ``network`` any host's address.
+
+    Raises SettingsError on anything else.
+    """
     if text.startswith("unix:"):
         path = text.removeprefix("unix:")
         if not path.startswith("/") or len(path.encode()) > UNIX_PATH_BYTES:
             raise SettingsError(f"{text!r} is no socket address: give unix:/absolute/path of at most 107 bytes")
         return Address(socket.AF_UNIX, path)
     host, _, port = text.rpartition(":")
-    if not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65_535 or not _is_loopback(host):
-        raise SettingsError(f"{text!r} is no address of this machine: give 127.x.y.z:port or unix:/path")
+    if not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65_535 or not _is_allowed(host, network=network):
+        what = "a host: give its IPv4 address" if network else "this machine: give 127.x.y.z"
+        raise SettingsError(f"{text!r} is no address of {what}:port or unix:/path")
     return Address(socket.AF_INET, (host, int(port)))
 
 
-def _is_loopback(host: str) -> bool:
+def _is_allowed(host: str, *, network: bool) -> bool:
     try:
-        return ipaddress.IPv4Address(host).is_loopback
+        address = ipaddress.IPv4Address(host)
     except ValueError:
         return False
+    return address.is_loopback or (network and not address.is_unspecified and not address.is_multicast)
 
 
 @dataclass(frozen=True)
@@ -117,13 +122,21 @@ def parse_execution(value: Any) -> ExecutionSpec:
     )
 
 
-def dial_address(url: str) -> Address:
-    """Where ``url`` itself points, for an engine without a proxy. Raises PlanError unless that is loopback."""
+def dial_address(url: str, *, network: bool = False) -> Address:
+    """Where ``url`` itself points, for an engine without a proxy. Raises PlanError unless that is loopback.
+
+    With ``network`` any host will do; its name is resolved now, once, as a driver does with its pool.
+    """
     parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port or 80
     try:
-        return parse_address(f"{parts.hostname}:{parts.port or 80}")
+        if network:
+            host = str(socket.getaddrinfo(host, port, socket.AF_INET, socket.SOCK_STREAM)[0][4][0])
+        return parse_address(f"{host}:{port}", network=network)
     except SettingsError as error:
         raise PlanError(f"url {url!r} names no loopback address and this engine has no --proxy") from error
+    except (OSError, UnicodeError) as error:
+        raise PlanError(f"url {url!r} names a host that cannot be resolved ({error})") from error
 
 
 def parse_start(message: dict[str, Any]) -> tuple[ExecutionSpec, int | None]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.driver.evidence import Evidence
+from harness.driver.evidence import Evidence, Files
 from harness.driver.load import Limits, Load
 from harness.plan.model import Plan, PlannedTarget
 from harness.runs import RunFolder
@@ -126,7 +126,7 @@ class Bench:
     ) -> list[Execution]:
         """A script None is an address where nobody listens."""
         plan = plan or self.plan()
-        evidence = Evidence(self.folder)
+        evidence = Evidence(Files.of(self.folder))
         async with AsyncExitStack() as stack:
             stack.callback(evidence.close)
             for index, script in enumerate(scripts):

@@ -45,7 +45,8 @@ def test_the_shipped_file_holds_every_default() -> None:
         ({"nodes": "1_0"}, "command line: nodes=1_0 must be a whole number"),
         ({"runs": ""}, "command line: runs= must not be empty"),
         ({"profile": "quick\n"}, "command line: profile must be one line without control characters"),
-        ({"nodes": "27"}, "command line: nodes=27 must be at most 26"),
+        ({"nodes": "27"}, "settings: nodes=27 must be at most 26 with fleet=local"),
+        ({"fleet": ""}, "command line: fleet= must not be empty"),
         ({"fault": "a\nb"}, "command line: fault must be one line without control characters"),
     ],
 )
