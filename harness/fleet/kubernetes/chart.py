@@ -10,6 +10,7 @@ import json
 import re
 import shlex
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from harness.processes import end, find_marked
 LEAST_VERSION = (3, 17)
 QUICK_S, PULL_S, CHANGE_S, UNINSTALL_S = 30.0, 120.0, 300.0, 180.0
 MARK = "HARNESS_HELM"  # in the environment of a helm that changes the release: finds one whose harness was killed
-ORPHAN_S = 30.0
+ORPHAN_S, ORPHAN_GRACE_S, POLL_S = 30.0, 10.0, 0.2
 # of the environment: they would lead helm to another cluster, account or store
 NOT_INHERITED = (
     "HELM_KUBECONTEXT", "HELM_KUBEAPISERVER", "HELM_KUBETOKEN", "HELM_KUBEASUSER", "HELM_KUBEASGROUPS",
@@ -86,16 +87,16 @@ class Helm:
             copy_whole(packed[0], target)
         return target
 
-    def template(self, chart: Path, *, plan: Path | None = None) -> list[Document]:
-        """The objects of the release, rendered here; with the driver's Job when there is a ``plan`` file."""
+    def template(self, chart: Path, *, plan: str = "") -> list[Document]:
+        """The objects of the release, rendered here; with the driver's Job when there is the text of a ``plan``."""
         arguments = ["template", self.config.release, str(chart), "--namespace", self.config.namespace]
         done = self._must([*arguments, *self._values(plan)], QUICK_S)
         return read_objects(done.out)
 
     # --- the release
 
-    def install(self, api: Api, chart: Path, *, plan: Path | None = None, log: str) -> None:
-        """Install or upgrade the release to engines alone, or with a ``plan`` to engines and the one driver.
+    def install(self, api: Api, chart: Path, *, plan: str = "", log: str) -> None:
+        """Install or upgrade the release to engines alone, or with the text of a ``plan`` to engines and one driver.
 
         May be called again after any death: what helm left behind is waited for and taken up. ``log`` is a file
         name in ``live/``. Does not wait for pods.
@@ -137,17 +138,19 @@ class Helm:
             api.delete("Secret", record, self.config.namespace)
 
     def _wait_alone(self) -> None:
-        """Let a helm of this run whose harness was killed come to its end."""
-        end(find_marked(self.config.token, MARK), grace_s=ORPHAN_S)
+        """Let a helm of this run whose harness was killed come to its end, and end it when it takes too long."""
+        deadline = time.monotonic() + ORPHAN_S
+        while (found := find_marked(self.config.token, MARK)) and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+        end(found, grace_s=ORPHAN_GRACE_S)
 
     # --- calls
 
-    def _values(self, plan: Path | None) -> list[str]:
+    def _values(self, plan: str) -> list[str]:
         """The user's values files, then the run's own, which win."""
         own = self.config.live / ("values-load.yaml" if plan else "values-engines.yaml")
-        write_atomic(own, _yaml(release_values(self.config, job=plan is not None)))
-        files = [argument for path in (*self.config.values, own) for argument in ("--values", str(path))]
-        return [*files, *(["--set-file", f"plan={plan}"] if plan else [])]
+        write_atomic(own, _yaml(release_values(self.config, plan=plan)))
+        return [argument for path in (*self.config.values, own) for argument in ("--values", str(path))]
 
     def _where(self) -> list[str]:
         """The cluster and the namespace; a pod's own account is what helm takes where no context is named."""

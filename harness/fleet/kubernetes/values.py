@@ -13,8 +13,8 @@ DRIVER_USER = 65532
 PROGRESS_S = 60
 
 
-def release_values(config: ClusterConfig, *, job: bool) -> dict[str, Any]:
-    """Values that win over those of the user's files. ``job``: whether the driver's Job is part of the release."""
+def release_values(config: ClusterConfig, *, plan: str) -> dict[str, Any]:
+    """Values that win over those of the user's files. With the text of a plan the driver's Job is part of it."""
     engine: dict[str, Any] = {
         "enabled": True,
         "kind": "DaemonSet",
@@ -25,7 +25,7 @@ def release_values(config: ClusterConfig, *, job: bool) -> dict[str, Any]:
         "engine": engine,
         "priorityClassName": config.priority_class,
         # the Job stays until its report is saved: null takes the chart's own limit away
-        "job": {"enabled": job, "backoffLimit": 0, "ttlSecondsAfterFinished": None},
+        "job": {"enabled": bool(plan), "backoffLimit": 0, "ttlSecondsAfterFinished": None},
         "report": {
             "path": config.report_path,
             "stream": config.stream_name,
@@ -37,6 +37,8 @@ def release_values(config: ClusterConfig, *, job: bool) -> dict[str, Any]:
     if config.engine == SORTIE:
         engine["backendNameFrom"] = "node"
         values["report"]["format"] = "json"
+    if plan:
+        values["plan"] = plan
     if config.image:
         values["image"] = {"ref": config.image}
     return values
