@@ -6,22 +6,26 @@ A line whose text begins with ``note:`` decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
-from harness.errors import HarnessError, NotFoundError
+from harness.errors import FleetError, HarnessError, NotFoundError
 from harness.fleet.base import Check
 from harness.fleet.kubernetes.answers import metadata
 from harness.fleet.kubernetes.api import Api
-from harness.fleet.kubernetes.config import IN_CLUSTER, SORTIE, ClusterConfig, ClusterTarget
+from harness.fleet.kubernetes.config import IN_CLUSTER, SORTIE, ClusterConfig, ClusterTarget, read_config
 from harness.fleet.kubernetes.objects import MISMATCH, choose_storage_class, priority_state, pvc_fault
 from harness.fleet.kubernetes.provenance import examine
 from harness.fleet.kubernetes.readiness import addresses, daemon_set_state, pods_ready
+from harness.runs import RunFolder
 
 READY_LIMIT_S = 15.0
 PATIENCE_S = 15.0
 GRPC_PROBES = (1, 24)
 OTHER_LOAD = ("k6",)
+MODULE, RUN_DIR = "harness.fleet.kubernetes", "--run-dir"  # how the process of a run is started
 Look = Callable[[], tuple[bool, str]]
 
 
@@ -52,6 +56,7 @@ class _Looks:
             (f"no Job of release {config.release}", self._no_job),
             ("no other load", self._other_load),
             ("restarts can be counted", self._baseline),
+            ("no other run from here", self._no_other_run),
         ]
         return looks
 
@@ -95,10 +100,8 @@ class _Looks:
         config = self.config
         found = self.api.find("PersistentVolumeClaim", config.pvc, config.namespace, patience_s=PATIENCE_S)
         if found is None:
-            return (
-                True,
-                f"{config.pvc} is absent; the run makes it with class {choose_storage_class(self.api, config.storage_class)}",
-            )
+            storage_class = choose_storage_class(self.api, config.storage_class)
+            return True, f"{config.pvc} is absent; the run makes it with storage class {storage_class}"
         wrong = pvc_fault(found, config)
         return not wrong, wrong or f"{config.pvc} is there, {(found.get('status') or {}).get('phase')}"
 
@@ -138,6 +141,17 @@ class _Looks:
         counts = [f"{len(self.api.select('Pod', name, patience_s=PATIENCE_S))} pods in {name}" for name in namespaces]
         return True, ", ".join(counts)
 
+    def _no_other_run(self) -> tuple[bool, str]:
+        """Nobody else on this machine watches, rolls or saves the same release."""
+        own = self.config
+        for pid, folder in _supervisors():
+            with suppress(FleetError):  # of a run that is being made, or was removed
+                other = read_config(folder)
+                same = (other.context, other.namespace, other.release) == (own.context, own.namespace, own.release)
+                if same:
+                    return False, f"run {folder.run} is at work on the same release, pid {pid}; wait for its end"
+        return True, "none"
+
 
 def preflight(config: ClusterConfig, api: Api, *, more: Sequence[Callable[[], list[Check]]] = ()) -> list[Check]:
     """All checks, in a fixed order; ``more`` are those of the churn, asked last."""
@@ -154,6 +168,19 @@ def preflight(config: ClusterConfig, api: Api, *, more: Sequence[Callable[[], li
 
 def _of(look: Callable[[ClusterTarget], tuple[bool, str]], target: ClusterTarget) -> Look:
     return lambda: look(target)
+
+
+def _supervisors() -> Iterator[tuple[int, RunFolder]]:
+    """Pid and run folder of every process of this machine that looks after a run on a cluster."""
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue
+        if MODULE in words and RUN_DIR in words[:-1]:
+            yield int(entry.name), RunFolder(Path(words[words.index(RUN_DIR) + 1]))
 
 
 def _checked(name: str, look: Look) -> Check:
