@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 
 from harness.errors import ConflictError, NotFoundError
 from harness.files import utc_stamp
@@ -217,7 +217,7 @@ class Api(Calls):
 
     def watch_pods(
         self, namespace: str, *, labels: str = "", slice_s: int = SLICE_S, patience_s: float | None = None
-    ) -> Iterator[dict[str, Document]]:
+    ) -> Generator[dict[str, Document], None, None]:
         """All pods by uid, first as listed, then anew after every change, and at least every ``slice_s`` seconds.
 
         It never ends by itself: break the loop. A watch that breaks or has lost its place (410) is made anew from a

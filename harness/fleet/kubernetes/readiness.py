@@ -77,9 +77,9 @@ def pods_ready(pods: list[Document], namespace: str) -> tuple[bool, str]:
     bad = [str(state) for state in expected if not state.is_ready]
     if bad:
         more = f", and {len(bad) - SHOWN} more" if len(bad) > SHOWN else ""
-        return False, f"{len(bad)} of {len(expected)} pods are not ready: {', '.join(bad[:SHOWN])}{more}{aside}"
-    containers = sum(state.wanted for state in expected)
-    return True, f"{len(expected)} pods ready with {containers} containers{aside}"
+        return False, f"not ready: {len(bad)} of {len(expected)} pods: {', '.join(bad[:SHOWN])}{more}{aside}"
+    pods, containers = len(expected), sum(state.wanted for state in expected)
+    return True, f"ready: {pods} of {pods} pods, {containers} of {containers} containers{aside}"
 
 
 def _status_word(pod: Document, sidecars: set[str]) -> str:

@@ -1,0 +1,64 @@
+"""A run folder with a fleet on a cluster, and an API whose server answers as the test tells it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.files import write_json
+from harness.fleet.kubernetes.api import Api
+from harness.fleet.kubernetes.config import ClusterConfig, read_config
+from harness.runs import RunFolder
+from harness.settings import SETTINGS
+from tests.fleet.kubernetes.told import Told, told_server, write_kubeconfig
+
+SHARES = "svc-1\t20\thttp://svc-1.mesh.svc.cluster.local:18081/\nuds-echo\t10\thttp://uds-echo.mesh:18081/\n"
+MakeConfig = Callable[..., ClusterConfig]
+
+
+@pytest.fixture(autouse=True)
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client honours the proxies of the environment, as kubectl does: here nothing may leave the machine."""
+    for name in list(os.environ):
+        if name.lower().endswith("_proxy") or name.startswith(("KUBE", "HELM_")):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def make_config(tmp_path: Path) -> MakeConfig:
+    """Makes a fleet's config, from a run folder: settings by key (``.`` written ``__``), ``shares`` as text."""
+
+    def make(*, shares: str = SHARES, **changed: Any) -> ClusterConfig:
+        folder = RunFolder(tmp_path / "run-1")
+        folder.live.mkdir(parents=True, exist_ok=True)
+        settings = {setting.key: setting.default for setting in SETTINGS} | {
+            "fleet": "test",
+            "duration_s": 60,
+            "k8s.kubeconfig": str(tmp_path / "kubeconfig"),
+            "k8s.namespace": "load",
+            "k8s.system_namespace": "system",
+        }
+        settings |= {key.replace("__", "."): value for key, value in changed.items()}
+        write_json(folder.run_json, {"schema": 1, "run": folder.run, "token": "mark", "settings": settings})
+        folder.shares.write_text(shares)
+        return read_config(folder)
+
+    return make
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Iterator[Told]:
+    """The server, and a kubeconfig whose context ``test`` leads to it."""
+    with told_server() as server:
+        write_kubeconfig(tmp_path / "kubeconfig", server.url)
+        yield server
+
+
+@pytest.fixture
+def api(told: Told, make_config: MakeConfig) -> Api:
+    """An API of little patience on the told server."""
+    return Api(make_config(), deadline_s=2.0, patience_s=3.0)
