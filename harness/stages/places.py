@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from harness.files import read_json
 from harness.fleet.base import Fleet, Place
 from harness.runs import RunFolder
+from harness.settings import LOCAL
 from harness.store.columns import LADDER
 from harness.store.kinds import kind_of_run
 
@@ -19,6 +21,18 @@ def place_of(folder: RunFolder) -> Place:
 
 def fleet_of(folder: RunFolder) -> Fleet:
     """The fleet of a soak, as its run.json names it."""
-    from harness.fleet.local import LocalFleet
+    if is_local(folder):
+        from harness.fleet.local import LocalFleet
 
-    return LocalFleet(folder)
+        return LocalFleet(folder)
+    from harness.fleet.kubernetes.fleet import KubernetesFleet
+
+    return KubernetesFleet(folder)
+
+
+def is_local(folder: RunFolder) -> bool:
+    """Whether a soak runs on this machine; so does one of which run.json does not say where."""
+    try:
+        return read_json(folder.run_json).get("fleet", LOCAL) == LOCAL
+    except (OSError, ValueError, AttributeError):
+        return True

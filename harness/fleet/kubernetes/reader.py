@@ -7,6 +7,7 @@ and counts only when all of them hold.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 import time
@@ -16,7 +17,7 @@ from typing import Any
 from harness.errors import ClusterError, ConflictError, FleetError, NotFoundError
 from harness.fleet.kubernetes.answers import Document, uid
 from harness.fleet.kubernetes.api import Api
-from harness.fleet.kubernetes.config import ClusterConfig
+from harness.fleet.kubernetes.config import HARNESS, REPORT_FOLDER, ClusterConfig
 
 PART_BYTES = 4 << 20  # well under the 10 MiB that a node keeps of a log
 LONGEST_FILE_BYTES = 1 << 30
@@ -83,7 +84,7 @@ class Reader:
                 raise FleetError(f"{path} ended at {len(content)} of {size} bytes")
 
     def _part(self, path: str, offset: int) -> Part | None:
-        self.free()
+        free_name(self._config, self._api)
         try:
             made = self._api.create("Pod", self._pod(path, offset), self._config.namespace)
         except ConflictError as error:
@@ -96,16 +97,6 @@ class Reader:
         finally:
             self._delete(uid(made))
         return parse_part(log, path, offset)
-
-    def free(self) -> None:
-        """Free the pod's name. Raises FleetError when it is stuck: a first delete of 60 s, a forced one of 30 s."""
-        name, namespace = self._config.reader_pod, self._config.namespace
-        for grace_s, limit_s in ((None, DELETE_LIMIT_S), (0, FORCED_LIMIT_S)):
-            if not self._api.delete("Pod", name, namespace, grace_s=grace_s, patience_s=limit_s):
-                return
-            if self._api.wait_gone("Pod", name, namespace, limit_s=limit_s):
-                return
-        raise FleetError(f"stuck: the pod {namespace}/{name} of an earlier read cannot be deleted; look at its node")
 
     def _delete(self, made_uid: str) -> None:
         """Best effort: what was read is read, and the next read frees the name or says why it cannot."""
@@ -175,6 +166,43 @@ class Reader:
                 ],
             },
         }
+
+
+def free_name(config: ClusterConfig, api: Api) -> None:
+    """Free the reader pod's name. Raises FleetError when it is stuck: a first delete of 60 s, a forced one of 30 s."""
+    for grace_s, limit_s in ((None, DELETE_LIMIT_S), (0, FORCED_LIMIT_S)):
+        if not api.delete("Pod", config.reader_pod, config.namespace, grace_s=grace_s, patience_s=limit_s):
+            return
+        if api.wait_gone("Pod", config.reader_pod, config.namespace, limit_s=limit_s):
+            return
+    raise FleetError(
+        f"stuck: the pod {config.namespace}/{config.reader_pod} of an earlier read cannot be deleted; look at its node"
+    )
+
+
+def reader_of(
+    config: ClusterConfig, api: Api, *, sleep: Callable[[float], object] = time.sleep
+) -> Callable[[], Reader]:
+    """Makes the run's reader when it is first asked for one. Raises FleetError then, when there is no image for it."""
+
+    @functools.cache
+    def make() -> Reader:
+        return Reader(api, config, config.reader_image or _image(config, api), mount=REPORT_FOLDER, sleep=sleep)
+
+    return make
+
+
+def _image(config: ClusterConfig, api: Api) -> str:
+    """The image that the run's own nodes have already: that of its engines."""
+    if config.engine == HARNESS:
+        found = api.find("DaemonSet", config.daemon_set, config.namespace) or {}
+        containers = (((found.get("spec") or {}).get("template") or {}).get("spec") or {}).get("containers") or []
+        images = [str(container["image"]) for container in containers if container.get("name") == "engine"]
+        if images:
+            return images[0]
+        if config.image:
+            return config.image
+    raise FleetError("k8s.reader_image= is empty: name an image with a shell, by which the volume is read")
 
 
 def parse_part(log: bytes, path: str, offset: int) -> Part | None:

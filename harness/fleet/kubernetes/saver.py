@@ -39,11 +39,15 @@ OWN_FILES = (".progress.jsonl", ".histograms.jsonl")
 
 @dataclass(frozen=True)
 class Saved:
-    """What a pass of the saver came to: the Job's state, whether a report is in ``live/``, and its last line."""
+    """What a pass of the saver came to: the Job's state, whether a report is in ``live/``, and its last line.
+
+    ``unread``: a file of the volume could not be read, so that another pass may bring more.
+    """
 
     job_state: str
     has_report: bool
     line: str
+    unread: bool = False
 
 
 class Saver:
@@ -68,11 +72,13 @@ class Saver:
         self._make_reader = reader
         self._sleep = sleep
         self._live = config.live
+        self._unread = False
 
     # --- the whole of it
 
     def save(self) -> Saved:
         """One pass. Its last line is ``SORTIE_SAVED …``, ``SORTIE_SAVE_INCOMPLETE …`` or ``SORTIE_SAVE_FAILED …``."""
+        self._unread = False
         job = load.look(self._config, self._api, self._job)
         state = load.state_of(job)
         if job is not None:
@@ -188,6 +194,7 @@ class Saver:
         try:
             content = self._make_reader().read(path)
         except FleetError as error:
+            self._unread = True
             self._say(f"{Path(path).name}: {error}")
             return None
         if content is None:
@@ -263,7 +270,7 @@ class Saver:
 
     def _last(self, state: str, line: str) -> Saved:
         self._say(line)
-        return Saved(state, self._config.folder.report_json.exists(), line)
+        return Saved(state, self._config.folder.report_json.exists(), line, self._unread)
 
     def _say(self, text: str) -> None:
         say(self._config, text)
