@@ -19,7 +19,7 @@ import harness
 from harness.errors import FleetError
 from harness.files import LineLog, copy_whole, utc_stamp, write_atomic
 from harness.fleet.kubernetes import commands
-from harness.fleet.kubernetes.answers import Document
+from harness.fleet.kubernetes.answers import Document, metadata
 from harness.fleet.kubernetes.api import Api
 from harness.fleet.kubernetes.commands import Done
 from harness.fleet.kubernetes.config import IN_CLUSTER, OWN_CHART, ClusterConfig
@@ -99,9 +99,16 @@ class Helm:
         """Install or upgrade the release to engines alone, or with the text of a ``plan`` to engines and one driver.
 
         May be called again after any death: what helm left behind is waited for and taken up. ``log`` is a file
-        name in ``live/``. Does not wait for pods.
+        name in ``live/``. Does not wait for pods. Engines alone are refused while the release has a Job: helm would
+        delete it, and its load with it.
         """
         self._take_up(api)
+        if not plan and (jobs := api.select("Job", self.config.namespace, labels=self.config.instance_labels)):
+            names = ", ".join(str(metadata(job).get("name")) for job in jobs)
+            raise FleetError(
+                f"release {self.config.release} has the Job {names}, which engines alone would delete; save the run "
+                "that it belongs to, then tear that down"
+            )
         arguments = ["upgrade", "--install", self.config.release, str(chart), "--history-max", "5"]
         self._must([*arguments, *self._values(plan), *self._where()], CHANGE_S, log=log)
 

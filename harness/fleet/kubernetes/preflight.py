@@ -179,7 +179,7 @@ def _supervisors() -> Iterator[tuple[int, RunFolder]]:
             words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
         except OSError:
             continue
-        if MODULE in words and RUN_DIR in words[:-1]:
+        if any(f"{word}.".startswith(f"{MODULE}.") for word in words) and RUN_DIR in words[:-1]:
             yield int(entry.name), RunFolder(Path(words[words.index(RUN_DIR) + 1]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,10 +15,23 @@ from harness.fleet.kubernetes.api import Api
 from harness.fleet.kubernetes.config import ClusterConfig, read_config
 from harness.runs import RunFolder
 from harness.settings import SETTINGS
+from tests.fleet.kubernetes.standin import StandIn
 from tests.fleet.kubernetes.told import Told, told_server, write_kubeconfig
 
 SHARES = "svc-1\t20\thttp://svc-1.mesh.svc.cluster.local:18081/\nuds-echo\t10\thttp://uds-echo.mesh:18081/\n"
 MakeConfig = Callable[..., ClusterConfig]
+ENGINE = "registry.test/a/engine@sha256:" + "1" * 64
+DRIVER = "registry.test/a/driver@sha256:" + "2" * 64
+CHART = "oci://registry.test/a/chart"
+CHART_DIGEST = "sha256:" + "3" * 64
+
+
+def rendered(*images: str) -> str:
+    """Manifests of a chart: a Service, a DaemonSet with the first image, a Job with the others."""
+    containers = [{"name": f"c{number}", "image": image} for number, image in enumerate(images)]
+    daemon_set = {"kind": "DaemonSet", "spec": {"template": {"spec": {"containers": containers[:1]}}}}
+    job = {"kind": "Job", "spec": {"template": {"spec": {"containers": containers[1:]}}}}
+    return "\n---\n".join(json.dumps(thing) for thing in ({"kind": "Service"}, daemon_set, job)) + "\n---\n"
 
 
 @pytest.fixture(autouse=True)
@@ -62,3 +76,45 @@ def told(tmp_path: Path) -> Iterator[Told]:
 def api(told: Told, make_config: MakeConfig) -> Api:
     """An API of little patience on the told server."""
     return Api(make_config(), deadline_s=2.0, patience_s=3.0)
+
+
+@pytest.fixture
+def helm(tmp_path: Path) -> StandIn:
+    """A stand-in helm that pulls, packs and renders a chart of two images by digest, and knows no release."""
+    program = StandIn(tmp_path / "helm-stand-in", "helm")
+    program.answer("version", out="v3.17.2")
+    program.answer("pull", packed="a chart")
+    program.answer("package", packed="a packed folder")
+    program.answer("template", out=rendered(ENGINE, DRIVER))
+    program.answer("status", code=1, err="Error: release: not found\n")
+    return program
+
+
+@pytest.fixture
+def cosign(tmp_path: Path) -> StandIn:
+    """A stand-in cosign that finds every signature right."""
+    program = StandIn(tmp_path / "cosign-stand-in", "cosign")
+    program.answer("version", out="GitVersion:    v3.1.1\n")
+    program.answer("verify", out="[]")
+    return program
+
+
+@pytest.fixture
+def signed(make_config: MakeConfig, helm: StandIn, cosign: StandIn) -> MakeConfig:
+    """Makes a config whose chart is pulled, whose signatures are asked for, and whose tools are the stand-ins."""
+
+    def make(**changed: Any) -> ClusterConfig:
+        return make_config(
+            **{
+                "k8s__chart": CHART,
+                "k8s__chart_digest": CHART_DIGEST,
+                "k8s__verify": "require",
+                "k8s__identity": "^https://forge.test/a/workflow@main$",
+                "k8s__issuer": "https://issuer.test",
+                "k8s__helm": str(helm.program),
+                "k8s__cosign": str(cosign.program),
+            }
+            | changed
+        )
+
+    return make
