@@ -12,7 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -78,6 +78,7 @@ class Told:
         self._answers: dict[tuple[str, str], deque[Answer]] = {}
         self._lock = threading.Lock()
         self._server: ThreadingHTTPServer | None = None
+        self._connections: set[socket.socket] = set()
         self.port = 0
 
     @property
@@ -103,6 +104,15 @@ class Told:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
+            def setup(self) -> None:
+                super().setup()
+                told._connections.add(self.connection)
+
+            def finish(self) -> None:
+                told._connections.discard(self.connection)
+                with suppress(OSError):  # a reset connection has nothing to flush to
+                    super().finish()
+
             def _any(self) -> None:
                 told._handle(self)
 
@@ -119,11 +129,14 @@ class Told:
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
     def close(self) -> None:
-        """Refuse connections from now on."""
+        """Refuse connections from now on, and end those that are open."""
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
             self._server = None
+            for connection in list(self._connections):
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
 
     def _handle(self, handler: BaseHTTPRequestHandler) -> None:
         parts = urlsplit(handler.path)
@@ -145,7 +158,7 @@ class Told:
 
 def _send(handler: BaseHTTPRequestHandler, answer: Answer) -> None:
     time.sleep(answer.pause_s)
-    handler.close_connection = True
+    handler.close_connection = answer.cut_at is not None or answer.reset
     try:
         if answer.reset:
             # close() then sends RST
@@ -162,7 +175,7 @@ def _send(handler: BaseHTTPRequestHandler, answer: Answer) -> None:
             handler.wfile.write(part)
             handler.wfile.flush()
     except OSError:
-        pass  # the client had enough
+        handler.close_connection = True  # the client had enough
 
 
 def _parts(answer: Answer) -> Iterator[bytes]:
