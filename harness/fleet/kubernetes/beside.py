@@ -1,6 +1,6 @@
 """What runs beside a load, each a process of its own so that no fault of it takes the saver along: watchdog and churn.
 
-Both are told the run's folder, write their own log in ``live/``, and end within seconds of a SIGTERM with everything
+Both are told the run's folder, read T_LOAD of its run.env, write their own log in ``live/``, and end within seconds of a SIGTERM with everything
 put back that they changed. They outlive a supervisor that is killed; the next one finds them by pid and start time.
 """
 
@@ -31,19 +31,19 @@ class Beside:
         self._config = config
         self._children: list[subprocess.Popen[bytes]] = []
 
-    def command(self, name: str, *arguments: str) -> list[str]:
+    def command(self, name: str) -> list[str]:
         """The words that start a process."""
-        return python_module(MODULES[name], "--run-dir", str(self._config.folder.root), *arguments)
+        return python_module(MODULES[name], "--run-dir", str(self._config.folder.root))
 
     def start_watchdog(self) -> None:
         """Start to count restarts, unless somebody does."""
         if not self._is_there(WATCHDOG):
             self._start(WATCHDOG)
 
-    def start_churn(self, load_start_unix_s: float) -> None:
+    def start_churn(self) -> None:
         """Start the churn, when the run has one, and once: what an earlier one has rolled is not rolled again."""
         if (self._config.live / CHURN_SCHEDULE).exists() and self._noted(CHURN) is None:
-            self._start(CHURN, "--load-start-unix-s", f"{load_start_unix_s:.3f}")
+            self._start(CHURN)
 
     def end(self, *, early: bool) -> None:
         """Let each come to its end, unless it is ``early``; then ask it to, then kill it. A second call: nothing."""
@@ -53,10 +53,10 @@ class Beside:
         end(self._running(), grace_s=STOP_GRACE_S)
         self._reap()
 
-    def _start(self, name: str, *arguments: str) -> None:
+    def _start(self, name: str) -> None:
         with (self._config.live / f"{name}.err").open("ab") as errors:
             child = subprocess.Popen(
-                self.command(name, *arguments),
+                self.command(name),
                 stdin=subprocess.DEVNULL,
                 stdout=errors,
                 stderr=errors,

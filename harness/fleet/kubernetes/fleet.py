@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import time
@@ -15,7 +14,6 @@ from harness.files import copy_whole, read_json, write_atomic
 from harness.fleet.base import Check, LoadState, Readiness
 from harness.fleet.kubernetes import engines, load, provenance, runenv
 from harness.fleet.kubernetes.api import Api
-from harness.fleet.kubernetes.beside import CHURN_SCHEDULE
 from harness.fleet.kubernetes.calls import blind_log
 from harness.fleet.kubernetes.chart import Helm
 from harness.fleet.kubernetes.config import ClusterConfig, read_config
@@ -90,16 +88,9 @@ class KubernetesFleet:
 
     def preflight(self) -> list[Check]:
         """All checks; every one runs, none writes anything into the cluster."""
-        churn = [self._churn_checks] if (self.folder.live / CHURN_SCHEDULE).exists() else []
-        return preflight(self.config, self.api, more=churn)
+        from harness.fleet.kubernetes.churn.planned import churn_checks
 
-    def _churn_checks(self) -> list[Check]:
-        from harness.fleet.kubernetes.churn.__main__ import load_schedule
-        from harness.fleet.kubernetes.churn.cluster import Cluster
-        from harness.fleet.kubernetes.churn.workloads import check_churn
-
-        schedule = load_schedule(self.folder, self.config)
-        return asyncio.run(check_churn(schedule, Cluster(self.config)))
+        return preflight(self.config, self.api, more=[lambda: churn_checks(self.config)])
 
     def start(self) -> list[Readiness]:
         """Install the engines, or find them, and wait until all are ready. Raises FleetError."""

@@ -126,7 +126,7 @@ class Supervisor:
         if not self._config.folder.load_json.exists():
             write_claim(self._config, self._job, {})
         self._beside.start_watchdog()
-        self._beside.start_churn(self._start_s())
+        self._beside.start_churn()
         leaving = bool(metadata(pod).get("deletionTimestamp"))
         if leaving or self._now() - self._snapshot_at_s >= SNAPSHOT_S:
             self._snapshot_at_s = self._now()

@@ -28,7 +28,7 @@ class MockBeside:
     def start_watchdog(self) -> None:
         self.calls.append("watchdog")
 
-    def start_churn(self, load_start_unix_s: float) -> None:
+    def start_churn(self) -> None:
         self.calls.append("churn")
 
     def end(self, *, early: bool) -> None:

@@ -110,27 +110,27 @@ def test_the_end_of_the_drivers_log_becomes_the_live_line(make_config: MakeConfi
 class PatientBeside(Beside):
     """Starts a small program instead of a part."""
 
-    def command(self, name: str, *arguments: str) -> list[str]:
+    def command(self, name: str) -> list[str]:
         return [sys.executable, "-c", f"print({json.dumps(name)}, flush=True); import time; time.sleep(60)"]
 
 
 def test_what_runs_beside_a_load_is_started_once_found_again_and_ended(make_config: MakeConfig) -> None:
     config = make_config()
     first = PatientBeside(config)
-    first.start_churn(1.0)
+    first.start_churn()
     assert first._running() == []  # the run has no schedule
     (config.live / CHURN_SCHEDULE).write_text("")
-    first.start_churn(1.0)
+    first.start_churn()
     first.start_watchdog()
     first.start_watchdog()
     running = first._running()
     assert len(running) == 2
     later = PatientBeside(config)  # of a supervisor that takes over
-    later.start_churn(1.0)
+    later.start_churn()
     later.start_watchdog()
     assert later._running() == running
     first.end(early=True)
     assert later._running() == []
-    later.start_churn(1.0)
+    later.start_churn()
     assert later._running() == []  # never twice
     later.end(early=True)
