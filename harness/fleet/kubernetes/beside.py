@@ -1,7 +1,8 @@
 """What runs beside a load, each a process of its own so that no fault of it takes the saver along: watchdog and churn.
 
-Both are told the run's folder, read T_LOAD of its run.env, write their own log in ``live/``, and end within seconds of a SIGTERM with everything
-put back that they changed. They outlive a supervisor that is killed; the next one finds them by pid and start time.
+Both are told the run's folder, read T_LOAD of its run.env, write their own log in ``live/``, and end within seconds of
+a SIGTERM with everything put back that they changed. They outlive a supervisor that is killed; the next one finds them
+by pid and start time.
 """
 
 from __future__ import annotations
