@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.children import module_environment, python_module
 from harness.errors import FleetError, LoadError, UnreachableError
-from harness.files import copy_whole, read_json, write_atomic
+from harness.files import copy_whole, read_json, utc_stamp, write_atomic
 from harness.fleet.base import Check, LoadState, Readiness
 from harness.fleet.kubernetes import engines, load, provenance, runenv
 from harness.fleet.kubernetes.api import Api
@@ -131,6 +131,12 @@ class KubernetesFleet:
         job = load.start(config, self.api, Helm(config), chart, plan, self._reader(), sleep=self._sleep)
         self._arm()
         self._wait_for_driver(job)
+        rate_rps = sum(target.rate_rps for target in config.targets)
+        say(
+            config,
+            f"LOAD STARTED job={job.name} rate={rate_rps} rps per node x {engines.planned_nodes(config)} nodes for "
+            f"{config.duration_s}s (ends ~{utc_stamp(time.time() + config.duration_s)})",
+        )
 
     def _about(self, chart: Path, statsd: str) -> dict[str, object]:
         """What run.env says before there is a Job."""

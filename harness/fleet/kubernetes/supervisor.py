@@ -27,6 +27,7 @@ from harness.fleet.kubernetes.calls import blind_log
 from harness.fleet.kubernetes.config import ClusterConfig, read_config
 from harness.fleet.kubernetes.document import LOADING, STOPPED, change_fleet
 from harness.fleet.kubernetes.load import Job
+from harness.fleet.kubernetes.objects import PRIORITY_VALUE
 from harness.fleet.kubernetes.reader import reader_of, why_waiting
 from harness.fleet.kubernetes.runenv import append_run_env, read_run_env
 from harness.fleet.kubernetes.saver import Saved, Saver, say, write_claim
@@ -72,6 +73,7 @@ class Supervisor:
         self._now = now
         self._snapshot_at_s = 0.0
         self._settled = self._overdue = False
+        self._said = ""
 
     def run(self) -> Saved:
         """Until the load is over and saved. Raises OSError on a full disk."""
@@ -81,7 +83,7 @@ class Supervisor:
             try:
                 state = self._look()
             except FleetError as error:  # the API is away, or says no: the load goes on, and so do we
-                say(self._config, f"could not look: {error}")
+                self._say_once(f"could not look: {error}")
             if state in load.OVER or self._is_given_up():
                 break
             self._sleep(POLL_S)
@@ -121,6 +123,7 @@ class Supervisor:
         if phase and "T_LOAD" not in read_run_env(self._config.folder.run_env):
             append_run_env(self._config.folder.run_env, T_LOAD=int(self._now()))
             say(self._config, f"driver pod {metadata(pod).get('name')} is {phase}")
+            self._check_priority(pod)
         if phase != "Running":
             return
         if not self._config.folder.load_json.exists():
@@ -135,6 +138,21 @@ class Supervisor:
         if not self._settled and self._now() >= self._start_s() + self._config.settle_s and not leaving:
             self._settled = True
             self._keep_settle_log()
+
+    def _check_priority(self, pod: Document) -> None:
+        spec, wanted = pod.get("spec") or {}, (self._config.priority_class, PRIORITY_VALUE)
+        found = (spec.get("priorityClassName"), spec.get("priority"))
+        if found != wanted:
+            say(
+                self._config,
+                f"WARNING the driver's pod has priority {found[0]} {found[1]}, not {wanted[0]} {wanted[1]}",
+            )
+
+    def _say_once(self, text: str) -> None:
+        """What is found again at every look is said when it changes."""
+        if text != self._said:
+            self._said = text
+            say(self._config, text)
 
     def _keep_settle_log(self) -> None:
         """The driver still runs after the settle: its log until here stays as it was before the first roll."""
