@@ -1,7 +1,7 @@
 """``python -m harness.fleet.kubernetes.churn --run-dir DIR``: the churn of a run's load, a process of its own.
 
-Exit 0 complete, 1 aborted, 2 the pre-flight found something, 3 an unusable schedule, 4 no log, no load or no cluster,
-128 + n after signal n.
+With ``--undo`` it only puts back what a churn that was killed left changed. Exit 0 complete, 1 aborted, 2 the pre-flight
+found something, 3 an unusable schedule, 4 no log, no load or no cluster, 128 + n after signal n.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness.fleet.kubernetes.calls import blind_log
 from harness.fleet.kubernetes.churn.calls import ClusterCalls
 from harness.fleet.kubernetes.churn.cluster import Cluster
 from harness.fleet.kubernetes.churn.logs import archive
-from harness.fleet.kubernetes.churn.planned import load_schedule
+from harness.fleet.kubernetes.churn.planned import load_schedule, put_back_left
 from harness.fleet.kubernetes.churn.runner import Churn
 from harness.fleet.kubernetes.churn.schedule import Schedule
 from harness.fleet.kubernetes.churn.undo import FILE, Undo
@@ -97,9 +97,14 @@ def main(arguments: list[str] | None = None) -> int:
     """The process's entry point; its exit codes stand above."""
     parser = argparse.ArgumentParser(prog="python -m harness.fleet.kubernetes.churn")
     parser.add_argument("--run-dir", type=Path, required=True)
-    folder = RunFolder(parser.parse_args(arguments).run_dir.resolve())
+    parser.add_argument("--undo", action="store_true", help="only put back what a killed churn left changed")
+    given = parser.parse_args(arguments)
+    folder = RunFolder(given.run_dir.resolve())
     try:
-        return asyncio.run(run(read_config(folder)))
+        config = read_config(folder)
+        if given.undo:
+            return 0 if put_back_left(config, print) else 1
+        return asyncio.run(run(config))
     except HarnessError as error:
         print(error, file=sys.stderr)
         return error.exit_code

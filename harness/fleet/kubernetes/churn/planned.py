@@ -3,18 +3,53 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
+from pathlib import Path
 
 from harness.errors import PlanError
 from harness.fleet.base import Check
 from harness.fleet.kubernetes.churn.cluster import Cluster
-from harness.fleet.kubernetes.churn.schedule import Schedule, check_length, read_schedule
+from harness.fleet.kubernetes.churn.schedule import Schedule, check_length, read_schedule, shipped
+from harness.fleet.kubernetes.churn.undo import FILE, Say, Undo
 from harness.fleet.kubernetes.churn.workloads import check_churn
 from harness.fleet.kubernetes.config import ClusterConfig
+from harness.plan.model import Roll
 from harness.plan.schedule import read_schedule_tsv, schedule_tsv
 
 SCHEDULE_FILE = "churn.toml"
 """In ``live/``: the schedule as it was given, byte for byte. schedule.tsv beside it is made of it."""
 CHECK_PATIENCE_S = 15.0
+
+
+@dataclass(frozen=True)
+class PlannedChurn:
+    """What a plan keeps of a schedule: the file byte for byte (``SCHEDULE_FILE``), and the rows of schedule.tsv."""
+
+    content: bytes
+    rolls: tuple[Roll, ...]
+
+
+def plan_churn(
+    choice: str,
+    profile: str,
+    *,
+    namespace: str,
+    system_namespace: str,
+    image: str,
+    settle_s: float,
+    duration_s: int,
+) -> PlannedChurn | None:
+    """The churn that the setting ``churn`` asks for: ``off``, ``profile`` (none where it has no schedule), or a file.
+
+    Raises PlanError for a schedule that cannot be, or is not for a load of ``duration_s``.
+    """
+    path = shipped(profile) if choice == "profile" else None if choice == "off" else Path(choice)
+    if path is None:
+        return None
+    schedule = read_schedule(path, namespace=namespace, system_namespace=system_namespace, image=image)
+    offset_s = schedule.offset_s(settle_s)
+    check_length(schedule, duration_s=duration_s, offset_s=offset_s)
+    return PlannedChurn(path.read_bytes(), schedule.rolls(offset_s))
 
 
 def load_schedule(config: ClusterConfig) -> Schedule:
@@ -43,3 +78,11 @@ def churn_checks(config: ClusterConfig) -> list[Check]:
         return []
     schedule = load_schedule(config)
     return asyncio.run(check_churn(schedule, Cluster(config, patience_s=CHECK_PATIENCE_S)))
+
+
+def put_back_left(config: ClusterConfig, say: Say) -> bool:
+    """Put back what a churn that was killed left changed; whether nothing of it is left. Not while a churn runs.
+
+    Raises FleetError when the notes of it cannot be read.
+    """
+    return asyncio.run(Undo(config.live / FILE).put_back(Cluster(config), say))

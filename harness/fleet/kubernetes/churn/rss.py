@@ -63,9 +63,7 @@ def _born(pod: Document) -> float | None:
         return None
 
 
-def _write(
-    path: Path, ground: Ground, step: Step, thing: Thing, pod: Document, now_s: float, size: int | None
-) -> None:
+def _write(path: Path, ground: Ground, step: Step, thing: Thing, pod: Document, now_s: float, size: int | None) -> None:
     born_s = _born(pod)
     age_s = None if born_s is None else round(now_s - born_s)
     matched = age_s is not None and abs(age_s - AGE_S) <= SAME_AGE_S

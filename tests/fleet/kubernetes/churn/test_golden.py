@@ -9,11 +9,13 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from harness.errors import PlanError
 from harness.fleet.kubernetes.churn.calls import Thing
-from harness.fleet.kubernetes.churn.planned import load_schedule
+from harness.fleet.kubernetes.churn.planned import load_schedule, plan_churn
 from harness.fleet.kubernetes.churn.schedule import Schedule, check_length, read_schedule, shipped
 from harness.fleet.kubernetes.config import ClusterConfig
 from harness.plan.schedule import schedule_tsv
@@ -129,6 +131,26 @@ def test_the_shipped_schedules_fit_their_profiles() -> None:
     assert shipped("quick") is None
 
 
+def test_a_plan_keeps_the_file_and_its_rows(tmp_path: Path) -> None:
+    about: dict[str, Any] = {
+        "namespace": "aether-test",
+        "system_namespace": "aether-system",
+        "image": IMAGE,
+        "settle_s": OFFSET_S,
+    }
+    planned = plan_churn("profile", "soak", duration_s=30600, **about)
+    path = shipped("soak")
+    assert planned is not None
+    assert path is not None
+    assert (planned.content, planned.rolls) == (path.read_bytes(), soak().rolls(OFFSET_S))
+    assert plan_churn("off", "soak", duration_s=30600, **about) is None
+    assert plan_churn("profile", "quick", duration_s=60, **about) is None
+    with pytest.raises(PlanError, match="written for a load of 30600 s"):
+        plan_churn("profile", "soak", duration_s=60, **about)
+    with pytest.raises(PlanError, match="cannot be read"):
+        plan_churn(str(tmp_path / "absent.toml"), "quick", duration_s=60, **about)
+
+
 def test_a_run_refuses_a_schedule_that_its_rows_were_not_made_of(config: ClusterConfig) -> None:
     path = shipped("soak")
     assert path is not None
@@ -138,5 +160,5 @@ def test_a_run_refuses_a_schedule_that_its_rows_were_not_made_of(config: Cluster
         str(config.live / "churn.toml"), soak().duration_s, soak().settles, soak().steps, soak().workloads, soak().noted
     )
     (config.live / "churn.toml").write_text(path.read_text().replace("at_s = 720 ", "at_s = 721 "))
-    with pytest.raises(Exception, match=r"churn\.toml is not the schedule that schedule\.tsv"):
+    with pytest.raises(PlanError, match=r"churn\.toml is not the schedule that schedule\.tsv"):
         load_schedule(config)

@@ -16,6 +16,7 @@ import pytest
 from harness.children import module_environment, python_module
 from harness.fleet.kubernetes.churn.calls import Thing
 from harness.fleet.kubernetes.churn.cluster import Cluster, _bytes
+from harness.fleet.kubernetes.churn.planned import put_back_left
 from harness.fleet.kubernetes.config import ClusterConfig
 from tests.fleet.kubernetes.conftest import MakeConfig
 from tests.fleet.kubernetes.told import Answer, Told, listed, refusal
@@ -110,6 +111,27 @@ def test_what_a_killed_churn_left_is_put_back_by_the_next(told: Told, config: Cl
         assert child.wait(10) == 143
     assert scaled(told)[:3] == [0, 3, 0]
     assert len(list(config.live.glob("churn.log.*.prev"))) == 1
+
+
+def test_what_a_killed_churn_left_can_be_put_back_alone(told: Told, config: ClusterConfig) -> None:
+    (config.live / "churn-undo.json").write_text('{"made": ["load/pod/a"], "replicas": {"load/deployment/svc": 3}}')
+    told.answer("DELETE", "/api/v1/namespaces/load/pods/a", {})
+    said: list[str] = []
+    assert put_back_left(config, said.append)
+    assert sorted(said) == ["UNDO load/deployment/svc restored to replicas=3", "UNDO load/pod/a deleted"]
+    assert scaled(told) == [3]
+    assert not (config.live / "churn-undo.json").exists()
+    assert put_back_left(config, said.append)
+    assert len(said) == 2
+
+
+def test_notes_that_cannot_be_read_stop_everything(told: Told, config: ClusterConfig) -> None:
+    (config.live / "churn-undo.json").write_text('{"made": [], "replicas": {"load/deployment/svc": -1}}')
+    with process(config, "harness.fleet.kubernetes.churn") as child:
+        _, errors = child.communicate(timeout=30)
+    assert child.returncode == 4
+    assert "put that back by hand, then remove the file" in errors
+    assert told.requests == []
 
 
 def test_a_failed_preflight_writes_no_log(told: Told, config: ClusterConfig) -> None:

@@ -152,9 +152,7 @@ def test_a_step_that_cannot_begin_ends_the_schedule(
     assert "the uds-csi step could not run" in done.lines[-1]
 
 
-def test_calls_that_fail_in_the_middle_are_a_finding_and_nothing_is_tried_again(
-    schedule_of: ReadText, do: Do
-) -> None:
+def test_calls_that_fail_in_the_middle_are_a_finding_and_nothing_is_tried_again(schedule_of: ReadText, do: Do) -> None:
     def prepare(cluster: FakeCluster, churn: Churn) -> None:
         cluster.failing["delete "] = unreachable()
 
