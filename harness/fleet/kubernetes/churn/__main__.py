@@ -1,7 +1,7 @@
 """``python -m harness.fleet.kubernetes.churn --run-dir DIR``: the churn of a run's load, a process of its own.
 
-With ``--undo`` it only puts back what a churn that was killed left changed. Exit 0 complete, 1 aborted, 2 the pre-flight
-found something, 3 an unusable schedule, 4 no log, no load or no cluster, 128 + n after signal n.
+With ``--undo`` it only puts back what a churn that was killed left changed. Exit 0 complete, 1 aborted, 2 the
+pre-flight found something, 3 an unusable schedule, 4 no log, no load or no cluster, 128 + n after signal n.
 """
 
 from __future__ import annotations
