@@ -314,6 +314,8 @@ def main(arguments: list[str] | None = None) -> int:
     folder = RunFolder(parser.parse_args(arguments).run_dir.resolve())
     try:
         return asyncio.run(run(read_config(folder)))
+    except KeyboardInterrupt:  # before the loop listens to signals: nothing was begun
+        return 128 + signal.SIGINT
     except HarnessError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -79,9 +79,12 @@ async def _preflight(schedule: Schedule, calls: ClusterCalls, undo: Undo) -> int
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop, number)
     try:
-        return 0 if await checking else PREFLIGHT_FAILED
+        holds = await checking
     except asyncio.CancelledError:
+        holds = False
+    if stopped:  # also when the last check was over by then
         return 128 + stopped[0]
+    return 0 if holds else PREFLIGHT_FAILED
 
 
 async def _may_start(schedule: Schedule, calls: ClusterCalls, undo: Undo) -> bool:
@@ -105,6 +108,8 @@ def main(arguments: list[str] | None = None) -> int:
         if given.undo:
             return 0 if put_back_left(config, print) else 1
         return asyncio.run(run(config))
+    except KeyboardInterrupt:  # before the loop listens to signals: nothing was begun
+        return 128 + signal.SIGINT
     except HarnessError as error:
         print(error, file=sys.stderr)
         return error.exit_code

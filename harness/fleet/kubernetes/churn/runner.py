@@ -146,7 +146,7 @@ class Churn:
 
     def _announce(self) -> None:
         """Which steps of the rarer kinds are scheduled, and which are skipped."""
-        for do in STEPS | {NO_ROLLS: None}:
+        for do in (*STEPS, NO_ROLLS):
             found = [step for step in self._schedule.steps if step.do == do]
             done = [step for step in found if not step.skip]
             name = ANNOUNCED.get(do, f"{do} step")

@@ -18,7 +18,8 @@ from harness.fleet.kubernetes.config import ClusterConfig
 from tests.fleet.kubernetes.churn.fake import T0_UNIX_S, FakeCluster, travel
 from tests.fleet.kubernetes.conftest import MakeConfig
 
-SHARES = "svc-1\t9\thttp://svc-1.aether-test.svc.cluster.local:18081/\nuds-echo\t3\thttp://uds-echo.aether-test.svc.cluster.local:18081/\n"
+DOMAIN = "aether-test.svc.cluster.local:18081"
+SHARES = f"svc-1\t9\thttp://svc-1.{DOMAIN}/\nuds-echo\t3\thttp://uds-echo.{DOMAIN}/\n"
 IMAGE = "probe@sha256:" + "1" * 64
 STAMP = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z ")
 OFFSET_S = 240.0

@@ -128,9 +128,13 @@ def test_a_count_that_is_not_known_is_not_changed(
 
 
 def test_a_fault_of_the_program_puts_everything_back(schedule_of: ReadText, do: Do) -> None:
+    clusters: list[FakeCluster] = []
+
     def prepare(cluster: FakeCluster, churn: Churn) -> None:
+        clusters.append(cluster)
         cluster.failing[f"scale {SVC} 0"] = RuntimeError("a bug")  # type: ignore[assignment]  # what no call may raise
         cluster.applied = True
 
     with pytest.raises(RuntimeError, match="a bug"):
         do(schedule_of(SHRINK), prepare=prepare)
+    assert clusters[0].calls[-1][1] == f"scale {SVC} 2"

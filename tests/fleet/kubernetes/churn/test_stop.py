@@ -92,9 +92,7 @@ def test_a_term_in_any_call_is_over_in_two_seconds(schedule_of: ReadText, do: Do
         at: list[float] = []
         done = do(schedule, prepare=stops_at(index, applied=applied, number=15, at=at), latency_s=0.2)
         what = whole.calls[index]
-        if not at:
-            assert not applied, what
-            continue
+        assert at, what
         taken = sum("churn driver complete" in line for line in done.lines)
         assert done.code == 143, what
         assert done.ended_s - at[0] < LONGEST_S, what
