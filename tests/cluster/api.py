@@ -38,7 +38,8 @@ class Api:
     def __init__(self, server: str, token: str, certificate: str) -> None:
         self.server = server
         self.token = token
-        self._tls = ssl.create_default_context(cadata=certificate)
+        tls = urllib.request.HTTPSHandler(context=ssl.create_default_context(cadata=certificate))
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), tls)
 
     @classmethod
     def of(cls, kubeconfig: Path) -> Api:
@@ -83,7 +84,7 @@ class Api:
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": content, "Accept": "application/json"}
         request = urllib.request.Request(self.server + path, data=data, method=method, headers=headers)  # noqa: S310
         try:
-            return urllib.request.urlopen(request, timeout=limit_s, context=self._tls)  # noqa: S310
+            return self._opener.open(request, timeout=limit_s)
         except urllib.error.HTTPError as error:
             raise ApiError(error.code, error.read().decode(errors="replace")[:500]) from error
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from harness.files import read_json, write_json
 from harness.processes import Identity, alive, identify, own_identity, send
-from tests.cluster.supplies import SupplyError, cache
+from tests.cluster.supplies import SupplyError, cache, only_one
 
 LAST_LINES_BYTES = 2000
 GONE_LIMIT_S = 15.0
@@ -53,11 +53,11 @@ class State:
 
     def __init__(self, name: str) -> None:
         self.folder = clusters() / name
-        self.folder.mkdir(parents=True)
-        (self.folder / "logs").mkdir()
         self._processes: dict[str, Identity] = {}
         self._cgroups: list[str] = []
-        self._write()
+        with only_one("clusters"):  # a folder without a state file would be swept
+            (self.folder / "logs").mkdir(parents=True)
+            self._write()
 
     def start(self, name: str, *command: str | Path, environment: Mapping[str, str] | None = None) -> Daemon:
         """Start a process that ends with the calling thread; its output goes into ``logs/NAME.log``."""
@@ -68,7 +68,8 @@ class State:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env=os.environ | (environment or {}),
+                env={name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+                | (environment or {}),
                 start_new_session=True,  # Ctrl-C is the test run's
             )
         daemon = Daemon(name, process, log)
@@ -113,16 +114,18 @@ def hierarchies() -> list[Path]:
 
 def sweep() -> list[str]:
     """Remove what clusters left whose test run is gone: their names."""
-    swept = []
-    for folder in sorted(clusters().glob("*/")):
-        try:
-            owner = Identity.from_json(read_json(folder / "state.json")["owner"])
-        except (OSError, ValueError, KeyError, TypeError):
-            owner = Identity(0, 0)
-        if not alive(owner):
+    with only_one("clusters"):
+        left = [folder for folder in sorted(clusters().glob("*/")) if not _owned(folder)]
+        for folder in left:
             remove(folder)
-            swept.append(folder.name)
-    return swept
+    return [folder.name for folder in left]
+
+
+def _owned(folder: Path) -> bool:
+    try:
+        return alive(Identity.from_json(read_json(folder / "state.json")["owner"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def remove(folder: Path) -> None:
@@ -160,6 +163,15 @@ def thaw(group: Path) -> None:
         if "freezer.state" in files:
             with contextlib.suppress(OSError):
                 (Path(path) / "freezer.state").write_text("THAWED")
+
+
+def wait_empty(group: Path) -> None:
+    """Wait until no process is in a cgroup or below it. Raises SupplyError."""
+    end_s = time.monotonic() + GONE_LIMIT_S
+    while any((Path(path) / "cgroup.procs").read_text().strip() for path, _, _ in os.walk(group)):
+        if time.monotonic() > end_s:
+            raise SupplyError(f"processes of {group} are still there {GONE_LIMIT_S:g} s after they were killed")
+        time.sleep(0.05)
 
 
 def _removed(group: Path) -> bool:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tests.cluster import netns
-from tests.cluster.daemons import Daemon, State, freeze, thaw
+from tests.cluster.daemons import Daemon, State, freeze, thaw, wait_empty
 
 INSIDE = Path(__file__).with_name("node_inside.py")
 PLUGINS = Path("/usr/lib/cni")
@@ -64,7 +63,7 @@ class Node:
         (self.folder / "node.json").write_text(json.dumps(document, indent=2))
         self._daemon = self._state.start(
             self.name, "unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--mount-proc",
-            "--kill-child=KILL", sys.executable, "-I", INSIDE, self.folder, environment=_clean_environment(),
+            "--kill-child=KILL", sys.executable, "-I", INSIDE, self.folder,
         )  # fmt: skip
 
     @property
@@ -85,6 +84,7 @@ class Node:
         self.thaw()  # what is frozen cannot be killed
         if self._daemon is not None:
             self._daemon.kill()
+        wait_empty(self.freezer)
 
     @property
     def running(self) -> bool:
@@ -152,7 +152,3 @@ oom_score = 0
         }
         bridge = {"type": "bridge", "bridge": netns.BRIDGE, "isGateway": False, "ipMasq": False, "ipam": ipam}
         return {"cniVersion": "0.4.0", "name": "harness", "plugins": [bridge]}
-
-
-def _clean_environment() -> Mapping[str, str]:
-    return dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY", "all_proxy"), "")

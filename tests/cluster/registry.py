@@ -15,6 +15,7 @@ from tests.cluster.supplies import SupplyError
 ADDRESS = "127.0.0.1:5000"  # containerd, helm and cosign speak plain HTTP to loopback
 READY_LIMIT_S = 20.0
 LIMIT_S = 120.0
+OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class Registry:
@@ -70,5 +71,5 @@ def _request(method: str, path: str, body: bytes | Path | None = None, kind: str
 
 
 def _send(request: urllib.request.Request) -> dict[str, str]:
-    with urllib.request.urlopen(request, timeout=LIMIT_S) as answer:  # noqa: S310
+    with OPENER.open(request, timeout=LIMIT_S) as answer:
         return dict(answer.headers.items())

@@ -47,9 +47,8 @@ class SupplyError(Exception):
 def cache() -> Path:
     """The folder of what was built: ``HARNESS_CLUSTER_CACHE``, or a folder in the user's cache."""
     named = os.environ.get("HARNESS_CLUSTER_CACHE")
-    base = (
-        Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "harness-cluster"
-    )
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    base = Path(named) if named else home / "harness-cluster"
     base.mkdir(parents=True, exist_ok=True)
     return base
 
@@ -100,13 +99,20 @@ def _installed(name: str, key: str) -> Path:
     return cache() / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
 
 
+def absent_packages() -> list[str]:
+    """What is not installed of ``PACKAGES``."""
+    query = ["dpkg-query", "-W", "-f", "${db:Status-Abbrev}${Package}\n", *PACKAGES]
+    try:
+        listed = subprocess.run(query, capture_output=True, text=True, check=False).stdout
+    except OSError as error:
+        raise SupplyError("this is no Debian, whose packages the cluster is made of") from error
+    have = {line[3:].strip() for line in listed.splitlines() if line.startswith("ii")}
+    return [name for name in PACKAGES if name not in have]
+
+
 def packages() -> None:
     """Install what is missing of ``PACKAGES``."""
-    query = ["dpkg-query", "-W", "-f", "${db:Status-Abbrev}${Package}\n", *PACKAGES]
-    listed = subprocess.run(query, capture_output=True, text=True, check=False).stdout
-    have = {line[3:].strip() for line in listed.splitlines() if line.startswith("ii")}
-    absent = [name for name in PACKAGES if name not in have]
-    if absent:
+    if absent := absent_packages():
         quiet = {"DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}  # at run level 1 no service is started
         run("apt-get", "update", "-qq")
         run("apt-get", "install", "-y", "-qq", "--no-install-recommends", *absent, **quiet)
@@ -116,9 +122,14 @@ def missing() -> str:
     """Why the cluster cannot be started here without building or installing something; empty when it can."""
     if platform.system() != "Linux" or os.geteuid():
         return "it needs Linux and root"
-    if not _installed("kubernetes", KUBERNETES_KEY).exists() or not _installed("tools", _tools_key()).exists():
-        return f"it is not built; `python {Path('tests/cluster') / Path(__file__).name}` as root does, in 15 minutes"
-    return ""
+    try:
+        absent = absent_packages()
+    except SupplyError as error:
+        return str(error)
+    made = {"kubernetes": KUBERNETES_KEY, "base": BASE_KEY, "tools": _tools_key()}
+    absent += [name for name, key in made.items() if not _installed(name, key).exists()]
+    how = f"`python {Path(*Path(__file__).parts[-3:])}` as root makes and installs them, in 15 minutes"
+    return f"{', '.join(absent)} not there; {how}" if absent else ""
 
 
 def source_lists(folder: Path, suite: str = SUITE) -> list[str]:
@@ -182,7 +193,7 @@ KUBERNETES_KEY = f"{SUITE} {PROGRAMS} {inspect.getsource(_build)}"  # another wa
 
 def base_image() -> Path:
     """An archive (tar) of a small Debian with Python, as the file system of the test images."""
-    return once("base", "bookworm minbase python3-minimal python3-venv", _debootstrap) / "rootfs.tar"
+    return once("base", BASE_KEY, _debootstrap) / "rootfs.tar"
 
 
 def _debootstrap(made: Path) -> None:
@@ -195,6 +206,9 @@ def _debootstrap(made: Path) -> None:
     for waste in ("usr/share/doc", "usr/share/locale", "usr/share/man", "var/cache/apt", "var/lib/apt/lists"):
         shutil.rmtree(root / waste, ignore_errors=True)
     run("tar", "--numeric-owner", "--sort=name", "-C", root, "-cf", made / "rootfs.tar", ".")
+
+
+BASE_KEY = f"{SUITE} {inspect.getsource(_debootstrap)}"
 
 
 def tools() -> Path:
@@ -215,7 +229,8 @@ def _collect(made: Path) -> None:
     options = source_lists(work, COSIGN_SUITE)
     run("apt-get", *options, "update", "-qq", limit_s=300)
     listed = run("apt-cache", *options, "madison", "cosign")
-    found = [words[2] for line in listed.splitlines() if (words := line.split()) and words[2].startswith(COSIGN)]
+    lines = [line.split() for line in listed.splitlines() if line.endswith("Packages")]
+    found = [words[2] for words in lines if words[2].startswith(f"{COSIGN}-")]
     if not found:
         raise SupplyError(
             f"Debian {COSIGN_SUITE} has no cosign {COSIGN} any more: put one of these into COSIGN\n{listed}"
