@@ -79,8 +79,9 @@ class State:
 
     def cgroup(self, name: str) -> list[Path]:
         """Make cgroup ``name`` in every v1 hierarchy: their folders. Raises SupplyError where there is none."""
-        self._cgroups.append(name)
-        self._write()
+        if name not in self._cgroups:
+            self._cgroups.append(name)
+            self._write()
         parents = hierarchies()
         if not parents:
             raise SupplyError("no cgroup v1 hierarchy is mounted, and this kubelet needs them")
@@ -168,10 +169,17 @@ def thaw(group: Path) -> None:
 def wait_empty(group: Path) -> None:
     """Wait until no process is in a cgroup or below it. Raises SupplyError."""
     end_s = time.monotonic() + GONE_LIMIT_S
-    while any((Path(path) / "cgroup.procs").read_text().strip() for path, _, _ in os.walk(group)):
+    while any(_has_processes(Path(path)) for path, _, _ in os.walk(group)):
         if time.monotonic() > end_s:
             raise SupplyError(f"processes of {group} are still there {GONE_LIMIT_S:g} s after they were killed")
         time.sleep(0.05)
+
+
+def _has_processes(group: Path) -> bool:
+    try:
+        return bool((group / "cgroup.procs").read_text())
+    except OSError:
+        return False  # removed meanwhile
 
 
 def _removed(group: Path) -> bool:
