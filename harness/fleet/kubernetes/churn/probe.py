@@ -37,7 +37,7 @@ def ask(url: str, limit_s: float) -> int | None:
 class _Still(urllib.request.HTTPRedirectHandler):
     """A redirect is an answer, not a way."""
 
-    def redirect_request(self, *_: Any) -> None:
+    def redirect_request(self, req: Any, fp: Any, code: Any, msg: Any, headers: Any, newurl: Any) -> None:
         return None
 
 
